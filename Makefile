@@ -126,13 +126,13 @@ export WINE_ROOT  ?= $(firstword $(wildcard build/wine/root-????????????))
 export WINE_STATE ?= build/payload-wine
 
 .PHONY: payload
-payload: build/wicd.exe ## Build the payload for Windows nodes. RELEASE=<OpenShift release image> COMPONENTS="kubelet cni" EXTERNAL=list.yaml PREVIOUS=<directories>
-	@go run ./hack/payload -version "$(VERSION)" -components "$(COMPONENTS)" -release "$(RELEASE)" -mirrors "$(MIRRORS)" \
+payload: build/wicd.exe ## Build the payload for Windows nodes. RELEASE=<OpenShift release image> COMPONENTS="kubelet cni" MINORS="1.35 1.36" EXTERNAL=list.yaml PREVIOUS=<directories>
+	@go run ./hack/payload -version "$(VERSION)" -components "$(COMPONENTS)" -minors "$(MINORS)" -release "$(RELEASE)" -mirrors "$(MIRRORS)" \
 	  -external "$(EXTERNAL)" -source "$(SOURCE)" -source-sum "$(SOURCE_SUM)" -allow-missing "$(ALLOW_MISSING)" -previous "$(PREVIOUS)"
 
 .PHONY: payload-reproducible
 payload-reproducible: ## Check that two builds of the payload's executables are identical. COMPONENTS=cni
-	@go run ./hack/payload -reproducible -components "$(COMPONENTS)"
+	@go run ./hack/payload -reproducible -components "$(COMPONENTS)" -minors "$(MINORS)"
 
 ##### Image and deployment. See docs/install.md.
 

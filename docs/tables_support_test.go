@@ -26,9 +26,11 @@ func supportTables(platforms []support.Platform, releases []support.WindowsRelea
 }
 
 func versionTable(lines []support.ReleaseLine) string {
-	t := newTable("operator", "OpenShift", "Kubernetes")
-	for _, l := range lines {
-		t.addRow(fmt.Sprintf("%d.x", l.Operator), l.MinCluster+" and later of "+l.Cluster, l.Kubernetes)
+	t := newTable("operator", "OpenShift", "Kubernetes of Windows nodes")
+	for _, line := range lines {
+		for _, m := range line.Minors {
+			t.addRow(fmt.Sprintf("%d.x", line.Operator), m.MinVersion()+" and later of "+m.OpenShift+textIf(m.Preview, " (preview)"), m.Kubernetes)
+		}
 	}
 	return t.String() + "\nNo release of the operator serves a cluster below OpenShift " + support.MinClusterVersion + ".\n"
 }
@@ -84,6 +86,13 @@ func portTable(releases []support.WindowsRelease) string {
 	return t.String()
 }
 
+func textIf(is bool, text string) string {
+	if is {
+		return text
+	}
+	return ""
+}
+
 func textOrNo(is bool, yes string) string {
 	if is {
 		return yes
@@ -101,11 +110,12 @@ func TestTablesOfWhatIsSupported(t *testing.T) {
 		},
 		[]support.WindowsRelease{{Name: "Windows A", Version: "10.0.1"}, {Name: "Windows B", Version: "10.0.2",
 			MinRevision: 7, CustomVXLANPort: true}},
-		[]support.ReleaseLine{{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", MinCluster: "5.0.3",
-			MinKubernetes: "1.36.2"}},
+		[]support.ReleaseLine{{Operator: 12, Minors: []support.Minor{{OpenShift: "5.0", Kubernetes: "1.36", MinPatch: 3},
+			{OpenShift: "5.1", Kubernetes: "1.37", Preview: true}}}},
 	)
 	for _, want := range []string{
 		"| 12.x | 5.0.3 and later of 5.0 | 1.36 |\n",
+		"| 12.x | 5.1.0 and later of 5.1 (preview) | 1.37 |\n",
 		"below OpenShift 4.6.8.",
 		"| platform | value in `Infrastructure` | Windows A | Windows B |\n|---|---|---|---|\n",
 		"| The Cloud | `Cloud` | no | 10.0.2.7 or later |\n",

@@ -47,6 +47,7 @@ const (
 
 	// Support.
 	ReasonClusterVersionUnsupported = "ClusterVersionUnsupported"
+	ReasonClusterVersionUntested    = "ClusterVersionUntested" // the cluster is newer than the versions that the operator was tested with
 	ReasonPlatformUnsupported       = "PlatformUnsupported"
 	ReasonMachineNameTooLong        = "MachineNameTooLong"
 	ReasonNetworkUnsupported        = "NetworkUnsupported"

@@ -130,6 +130,9 @@ type WindowsInstanceStatus struct {
 	// service whose restart affects pods. Nodes with the same settings have the same digests.
 	// +optional
 	ConfigurationDigest string `json:"configurationDigest,omitempty"`
+	// kubernetes is the minor version of Kubernetes of the node's kubelet and kube-proxy, such as 1.36.
+	// +optional
+	Kubernetes string `json:"kubernetes,omitempty"`
 	// publicKeyHash identifies the configured SSH key of the host.
 	// +optional
 	PublicKeyHash string `json:"publicKeyHash,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -228,24 +229,24 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 //
 func TestAClusterThatTheReleaseDoesNotServeIsNotOfferedIt(t *testing.T) {
 	s := read(t)
-	s.line = support.ReleaseLine{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", MinCluster: "5.0.3",
-		MinKubernetes: "1.36.2"}
+	s.line = support.ReleaseLine{Operator: 12, Minors: []support.Minor{
+		{OpenShift: "4.22", Kubernetes: "1.35"}, {OpenShift: "4.23", Kubernetes: "1.36"}, {OpenShift: "5.0", Kubernetes: "1.36"}}}
 	csv := csvOf(t, s)
-	if csv.Spec.MinKubeVersion != "1.36.2" {
+	if csv.Spec.MinKubeVersion != "1.35.0" {
 		t.Errorf("OLM installs it from Kubernetes %s on", csv.Spec.MinKubeVersion)
 	}
-	if got := bundleAnnotations(s)["com.redhat.openshift.versions"]; got != "=v5.0" {
+	if got := bundleAnnotations(s)["com.redhat.openshift.versions"]; got != "v4.22-v5.0" {
 		t.Errorf("it is in the catalogs of %s", got)
 	}
-	t.Run("and the cluster may go one minor version further, before the operator does", func(t *testing.T) {
-		if got := releaseProperties(s); !slices.Equal(got, []property{{"olm.maxOpenShiftVersion", "5.1"}}) {
+	t.Run("and the cluster is upgraded no further than the newest version", func(t *testing.T) {
+		if got := releaseProperties(s); !slices.Equal(got, []property{{"olm.maxOpenShiftVersion", "5.0"}}) {
 			t.Error(got)
 		}
 	})
 	t.Run("the support table decides", func(t *testing.T) {
 		lines := support.ReleaseLines()
 		present := lines[len(lines)-1]
-		if read(t).line != present || !strings.HasPrefix(makefileVersion(t), "12.") || present.Operator != 12 {
+		if !reflect.DeepEqual(read(t).line, present) || !strings.HasPrefix(makefileVersion(t), "12.") || present.Operator != 12 {
 			t.Errorf("the line is %+v, the version %s", present, makefileVersion(t))
 		}
 	})

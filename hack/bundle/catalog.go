@@ -57,7 +57,7 @@ const maxOpenShiftVersion = "olm.maxOpenShiftVersion"
 
 // releaseProperties returns the properties of the release that OLM does not read from the bundle.
 func releaseProperties(s *sources) []property {
-	return []property{{maxOpenShiftVersion, newestCluster(s.line.Cluster)}}
+	return []property{{maxOpenShiftVersion, s.line.Newest().OpenShift}}
 }
 
 // headEntry returns the channel entry of the newest release.

@@ -15,7 +15,6 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	k8sversion "k8s.io/apimachinery/pkg/util/version"
 )
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
@@ -32,7 +31,7 @@ func clusterServiceVersion(s *sources, image string) (*v1alpha1.ClusterServiceVe
 	csv.Spec.Version = version.OperatorVersion{Version: parsed}
 	entry := headEntry(s.flavor, s.releases)
 	csv.Spec.Replaces, csv.Spec.Skips = entry.Replaces, entry.Skips
-	csv.Spec.MinKubeVersion = s.line.MinKubernetes
+	csv.Spec.MinKubeVersion = s.line.Oldest().Kubernetes + ".0"
 	csv.Spec.Icon = []v1alpha1.Icon{{Data: base64.StdEncoding.EncodeToString(s.icon), MediaType: "image/svg+xml"}}
 	strategy, err := installStrategy(s, image)
 	if err != nil {
@@ -74,14 +73,6 @@ func (s *sources) replacePauseImage(image string) {
 			}
 		}
 	}
-}
-
-// newestCluster returns the minor version of OpenShift up to which a cluster with this release may be upgraded. The
-// cluster is upgraded first, by one minor version, because kubelets may be older than the API server. The release
-// for the new version follows.
-func newestCluster(line string) string {
-	v := k8sversion.MustParseGeneric(line)
-	return fmt.Sprintf("%d.%d", v.Major(), v.Minor()+1)
 }
 
 // installStrategy returns the strategy for OLM: a Deployment, and permissions for its ServiceAccount.

@@ -82,7 +82,7 @@ func TestTheDescriptionOfTheRelease(t *testing.T) {
 			})
 			//
 			t.Run("OLM goes by the cluster's version and by the release before", func(t *testing.T) {
-				if csv.Spec.MinKubeVersion != "1.36.0" || csv.Annotations["olm.skipRange"] != ">=1.0.3 <12.0.0" || csv.Spec.Replaces != "" {
+				if csv.Spec.MinKubeVersion != "1.33.0" || csv.Annotations["olm.skipRange"] != ">=1.0.3 <12.0.0" || csv.Spec.Replaces != "" {
 					t.Errorf("it needs Kubernetes %s, and follows %s and %q", csv.Spec.MinKubeVersion, csv.Annotations["olm.skipRange"],
 						csv.Spec.Replaces)
 				}

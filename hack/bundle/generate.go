@@ -67,8 +67,8 @@ func generateFiles(s *sources, o options) (map[string][]byte, error) {
 	return files, nil
 }
 
-// bundleAnnotations describe the content of the bundle. A catalog of OpenShift is for one minor version, which the last
-// annotation names.
+// bundleAnnotations describe the content of the bundle. A catalog of OpenShift is for one minor version. The last
+// annotation is the range of the catalogs that offer the release.
 func bundleAnnotations(s *sources) map[string]string {
 	const prefix = "operators.operatorframework.io.bundle."
 	return map[string]string{
@@ -78,7 +78,7 @@ func bundleAnnotations(s *sources) map[string]string {
 		prefix + "package.v1":           s.flavor.packageName(),
 		prefix + "channels.v1":          defaultChannel,
 		prefix + "channel.default.v1":   defaultChannel,
-		"com.redhat.openshift.versions": "=v" + s.line.Cluster,
+		"com.redhat.openshift.versions": "v" + s.line.Oldest().OpenShift + "-v" + s.line.Newest().OpenShift,
 	}
 }
 

@@ -32,7 +32,7 @@ func (w writer) newSBOM(operators []operator, p *payload.Payload, digest v1.Hash
 			File: "/" + operatorPath, SHA256: sum, Build: o.info})
 	}
 	for _, c := range p.Manifest().Components {
-		if p.Missing(c.Name) != nil {
+		if p.IsIncomplete(c) {
 			continue
 		}
 		for _, f := range c.Files {

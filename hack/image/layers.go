@@ -67,8 +67,8 @@ func sharedLayers(p *payload.Payload, withCertificates bool) ([]layer, error) {
 	for _, c := range p.Manifest().Components {
 		if c.Name != payload.ComponentAgent {
 			elsewhere := c.Name == external
-			add(layer{what: "component " + c.Name + " " + c.Version, compressed: true, unbudgeted: elsewhere, packed: elsewhere},
-				parts.Components[c.Name]...)
+			add(layer{what: "component " + c.String() + " " + c.Version, compressed: true, unbudgeted: elsewhere, packed: elsewhere},
+				parts.Components[c.String()]...)
 		}
 	}
 	add(layer{what: "what each host gets, packed", compressed: true}, parts.Packs...)

@@ -43,24 +43,15 @@ func readPayload(o options) (*payload.Payload, error) {
 // refuseGaps returns an error for missing components that are not allowed to be missing, and for allowed names of
 // components that exist.
 func refuseGaps(p *payload.Payload, allowed []string) error {
-	m := p.Manifest()
-	var missing []string
-	for _, c := range m.Components {
-		if p.Missing(c.Name) != nil {
-			missing = append(missing, c.Name)
-		}
-	}
-	for _, a := range m.Absent {
-		missing = append(missing, a.Name)
-	}
 	for _, name := range allowed {
-		if _, has := m.Component(name); !has && !slices.Contains(missing, name) {
+		_, has := p.Manifest().Component(name)
+		if !has && !slices.ContainsFunc(p.Gaps(), func(g payload.Gap) bool { return g.Name == name }) {
 			return fmt.Errorf("ALLOW_MISSING names %s, which is not a component", name)
 		}
 	}
-	for _, name := range missing {
-		if !slices.Contains(allowed, name) {
-			return fmt.Errorf("%w; ALLOW_MISSING=%s makes an image without it", p.Missing(name), name)
+	for _, gap := range p.Gaps() {
+		if !slices.Contains(allowed, gap.Name) {
+			return fmt.Errorf("%w; ALLOW_MISSING=%s makes an image without it", gap.Reason, gap.Name)
 		}
 	}
 	return nil

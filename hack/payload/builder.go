@@ -28,6 +28,7 @@ type Builder struct {
 // Built is an executable that was built and checked.
 type Built struct {
 	Executable
+	Component    string // name with the minor version of Kubernetes
 	File         string // path of the executable
 	From         Module
 	Go           string // the Go version of the build
@@ -39,7 +40,7 @@ type Built struct {
 // Component builds and checks the executables of a component, one after the other: linking a large executable
 // requires gigabytes of memory.
 func (b Builder) Component(ctx context.Context, c Component) ([]Built, error) {
-	dir := filepath.Join(b.Bin, c.Name)
+	dir := filepath.Join(append([]string{b.Bin, c.Name}, c.Minors...)...)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -47,8 +48,9 @@ func (b Builder) Component(ctx context.Context, c Component) ([]Built, error) {
 	for _, e := range c.Executables {
 		built, err := b.buildExecutable(ctx, e, filepath.Join(dir, e.Output))
 		if err != nil {
-			return nil, fmt.Errorf("component %s: %w", c.Name, err)
+			return nil, fmt.Errorf("component %s: %w", c, err)
 		}
+		built.Component = c.String()
 		list = append(list, built)
 	}
 	return list, nil
@@ -91,11 +93,12 @@ func (b Builder) buildExecutable(ctx context.Context, e Executable, output strin
 	return built, nil
 }
 
-// newSource returns the payload source of a component with executables.
+// newSource returns the payload source of a component with executables. A fault of a component for one minor version of
+// Kubernetes affects only the clusters of that version.
 func (c Component) newSource(list []Built) payload.Source {
 	var origins []string
 	source := payload.Source{Component: payload.Component{
-		Name: c.Name, Version: list[0].From.Version.Version, Required: true, Platforms: c.Platforms,
+		Name: c.Name, Version: list[0].From.Version.Version, Required: len(c.Minors) == 0, Platforms: c.Platforms, Minors: c.Minors,
 	}}
 	for _, built := range list {
 		if origin := built.From.String(); !slices.Contains(origins, origin) {
@@ -110,7 +113,7 @@ func (c Component) newSource(list []Built) payload.Source {
 // newSource returns the payload source of an external component.
 func (e External) newSource(c Component) payload.Source {
 	source := payload.Source{Component: payload.Component{
-		Name: c.Name, Version: e.Version, Source: e.Source, Required: true, Platforms: c.Platforms,
+		Name: c.Name, Version: e.Version, Source: e.Source, Required: len(e.Minors) == 0, Platforms: c.Platforms, Minors: e.Minors,
 	}}
 	for _, f := range e.Files {
 		addFile(&source, filepath.Base(f.File), f.File)

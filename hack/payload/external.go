@@ -15,10 +15,12 @@ import (
 
 // External is a component that the builder of the image provides.
 type External struct {
-	Component string         `json:"component"`
-	Version   string         `json:"version"`
-	Source    string         `json:"source"` // origin of the files, for the manifest
-	Files     []ExternalFile `json:"files"`
+	Component string `json:"component"`
+	// Minors are the minor versions of Kubernetes whose nodes get the files; none: all.
+	Minors  []string       `json:"minors,omitempty"`
+	Version string         `json:"version"`
+	Source  string         `json:"source"` // origin of the files, for the manifest
+	Files   []ExternalFile `json:"files"`
 
 	how string // how the files were obtained, for the report
 }
@@ -29,10 +31,14 @@ type ExternalFile struct {
 	SHA256 string `json:"sha256"`
 }
 
+// externalsByName maps the names of components to the external components, one for all nodes or several with different
+// minor versions of Kubernetes.
+type externalsByName map[string][]External
+
 // readExternals reads the list of external components. Without a file, the list is empty. All files are checked
 // against their digests.
-func readExternals(file string, table Table) (map[string]External, error) {
-	externals := map[string]External{}
+func readExternals(file string, table Table) (externalsByName, error) {
+	externals := externalsByName{}
 	if file == "" {
 		return externals, nil
 	}
@@ -48,21 +54,20 @@ func readExternals(file string, table Table) (map[string]External, error) {
 		if err := e.checkFiles(filepath.Dir(file), table); err != nil {
 			return nil, fmt.Errorf("external component %q in %s: %w", e.Component, file, err)
 		}
-		if _, twice := externals[e.Component]; twice {
+		if others := externals[e.Component]; len(others) > 0 && (len(e.Minors) == 0 || len(others[0].Minors) == 0) {
 			return nil, fmt.Errorf("external component %q is in %s twice", e.Component, file)
 		}
 		e.how = "brought by whoever built the payload, who gave its sha256"
-		externals[e.Component] = e
+		externals[e.Component] = append(externals[e.Component], e)
 	}
 	return externals, nil
 }
 
 // refuseMissing returns an error for a missing external component before the long build starts. Without the
 // component, no host can become a node.
-func refuseMissing(components []Component, externals map[string]External, allowed []string) error {
+func refuseMissing(components []Component, externals externalsByName, allowed []string) error {
 	for _, c := range components {
-		_, is := externals[c.Name]
-		if c.External != "" && !is && !slices.Contains(allowed, c.Name) {
+		if c.External != "" && len(externals[c.Name]) == 0 && !slices.Contains(allowed, c.Name) {
 			return fmt.Errorf("component %s (%s) is not built from a Go module: give RELEASE=<release image of OpenShift>, "+
 				"EXTERNAL=<list> or SOURCE=<sources>, see docs/payload.md, or go on without it with ALLOW_MISSING=%s", c.Name, c.External, c.Name)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 func TestExternalComponents(t *testing.T) {
@@ -36,7 +37,7 @@ func TestExternalComponents(t *testing.T) {
 		}
 		c, ok := p.Manifest().Component("brought")
 		if !ok || c.Version != "v4" || c.Source != "registry.example.org/brought@sha256:12" || c.Files[0].SHA256 != sum ||
-			p.Missing("brought") != nil {
+			p.Missing("brought", "") != nil {
 			t.Errorf("got %+v", c)
 		}
 	})
@@ -87,7 +88,7 @@ func textSum(t *testing.T, f fixture) string {
 
 func mustTable(t *testing.T, file string) Table {
 	t.Helper()
-	table, err := ReadTable(file)
+	table, err := ReadTable(file, support.CurrentLine().KubernetesMinors())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,21 +11,21 @@ import (
 
 // compareFlags checks that the programs of external components support the flags that nodes use. With another
 // release that does not, no node would become Ready. The method of the check is added to each component.
-func compareFlags(ctx context.Context, b Builder, components []Component, externals map[string]External) error {
+func compareFlags(ctx context.Context, b Builder, components []Component, externals externalsByName) error {
 	for _, c := range components {
-		e, isExternal := externals[c.Name]
-		if !isExternal || len(c.Flags) == 0 {
+		if len(c.Flags) == 0 {
 			continue
 		}
-		for _, f := range e.Files {
-			how, err := checkProgramFlags(ctx, b, f.File, c.Flags)
-			if err != nil {
-				return fmt.Errorf("component %s: %s of version %s %w: this version of the operator needs another one", c.Name,
-					f.File, e.Version, err)
+		for i, e := range externals[c.Name] {
+			for _, f := range e.Files {
+				how, err := checkProgramFlags(ctx, b, f.File, c.Flags)
+				if err != nil {
+					return fmt.Errorf("component %s: %s of version %s %w: this version of the operator needs another one", c.Name,
+						f.File, e.Version, err)
+				}
+				externals[c.Name][i].how += "; " + how
 			}
-			e.how += "; " + how
 		}
-		externals[c.Name] = e
 	}
 	return nil
 }

@@ -9,19 +9,23 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 
 	"github.com/windows-machine-config/wmco/hack/payload/release"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// fromRelease adds the external components of an OpenShift release.
-func fromRelease(ctx context.Context, o options, table Table, externals map[string]External, log io.Writer) error {
-	if o.release == "" {
+// fromRelease adds the external components of OpenShift releases. With several releases, the nodes of a minor version of
+// Kubernetes get the files of the release with that version, or with the next newer one.
+func fromRelease(ctx context.Context, o options, table Table, externals externalsByName, log io.Writer) error {
+	images := strings.Fields(o.release)
+	if len(images) == 0 {
 		if o.mirrors != "" {
 			return errors.New("MIRRORS= is for the images of a release: give RELEASE= too")
 		}
 		return nil
 	}
-	from, err := release.Open(ctx, o.release, o.mirrors)
+	releases, err := openReleases(ctx, images, o.mirrors)
 	if err != nil {
 		return err
 	}
@@ -29,16 +33,66 @@ func fromRelease(ctx context.Context, o options, table Table, externals map[stri
 		if c.Release == nil {
 			continue
 		}
-		if _, twice := externals[c.Name]; twice {
+		if len(externals[c.Name]) > 0 {
 			return fmt.Errorf("component %s is both in EXTERNAL=%s and in RELEASE=%s: give one of them", c.Name, o.external,
 				o.release)
 		}
-		fmt.Fprintf(log, "%s from release %s\n", c.Name, from.Version)
-		if externals[c.Name], err = writeComponentFiles(ctx, from, c, filepath.Join(o.bin, c.Name)); err != nil {
-			return err
+		for _, from := range releases {
+			fmt.Fprintf(log, "%s from release %s\n", c.Name, from.Version)
+			external, err := writeComponentFiles(ctx, from.Release, c, filepath.Join(append([]string{o.bin, c.Name}, from.minors...)...))
+			if err != nil {
+				return err
+			}
+			external.Minors = from.minors
+			externals[c.Name] = append(externals[c.Name], external)
 		}
 	}
 	return nil
+}
+
+// minorRelease is a release with the minor versions of Kubernetes whose nodes get its files; none: all.
+type minorRelease struct {
+	*release.Release
+	minors []string
+}
+
+// openReleases opens the releases, the oldest first.
+func openReleases(ctx context.Context, images []string, mirrors string) ([]minorRelease, error) {
+	line := support.CurrentLine()
+	byMinor := map[string]*release.Release{}
+	for _, image := range images {
+		from, err := release.Open(ctx, image, mirrors)
+		if err != nil {
+			return nil, err
+		}
+		if len(images) == 1 {
+			return []minorRelease{{Release: from}}, nil
+		}
+		minor := line.KubernetesFor(from.Version)
+		switch other := byMinor[minor]; {
+		case minor == "":
+			return nil, fmt.Errorf("RELEASE=%s is OpenShift %s, which the operator does not serve", image, from.Version)
+		case other != nil:
+			return nil, fmt.Errorf("the releases %s and %s both have Kubernetes %s: give one of them", other.Version, from.Version, minor)
+		}
+		byMinor[minor] = from
+	}
+	return assignMinors(line, byMinor), nil
+}
+
+// assignMinors assigns each minor version of Kubernetes of a line to the release with that version, or to the next newer
+// release; the newest release also gets all later versions.
+func assignMinors(line support.ReleaseLine, byMinor map[string]*release.Release) []minorRelease {
+	var list []minorRelease
+	var pending []string
+	for _, minor := range line.KubernetesMinors() {
+		if pending = append(pending, minor); byMinor[minor] != nil {
+			list, pending = append(list, minorRelease{byMinor[minor], pending}), nil
+		}
+	}
+	newest := &list[len(list)-1]
+	newest.minors = append(newest.minors, pending...)
+	return list
 }
 
 // writeComponentFiles writes the files of a component into a directory. The files get the final names after all checks.

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,8 +17,10 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"github.com/windows-machine-config/wmco/hack/payload/release"
 	"github.com/windows-machine-config/wmco/hack/payload/release/releasetest"
 	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 // cluster is a registry with an OpenShift release.
@@ -83,7 +86,7 @@ func TestAReleaseBringsExternalComponents(t *testing.T) {
 		}
 		_, digest, _ := strings.Cut(release, "@")
 		if !ok || c.Version != "v4.20.1" || c.Source != component+" of release 4.20.1 ("+digest+")" ||
-			c.Files[0].SHA256 != sum || p.Missing("brought") != nil {
+			c.Files[0].SHA256 != sum || p.Missing("brought", "") != nil {
 			t.Errorf("got %+v", c)
 		}
 	})
@@ -161,4 +164,13 @@ func TestProgramsOfAReleaseAreChecked(t *testing.T) {
 // withoutBuildInfo removes the build information from a Go program.
 func withoutBuildInfo(program []byte) []byte {
 	return bytes.ReplaceAll(program, []byte("\xff Go buildinf:"), []byte("\xff No buildinf:"))
+}
+
+func TestAssignMinors(t *testing.T) {
+	old, newer := &release.Release{Version: "4.21.3"}, &release.Release{Version: "5.0.1"}
+	list := assignMinors(support.CurrentLine(), map[string]*release.Release{"1.34": old, "1.36": newer})
+	if len(list) != 2 || list[0].Release != old || !slices.Equal(list[0].minors, []string{"1.33", "1.34"}) ||
+		list[1].Release != newer || !slices.Equal(list[1].minors, []string{"1.35", "1.36", "1.37"}) {
+		t.Errorf("got %+v", list)
+	}
 }

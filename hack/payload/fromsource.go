@@ -20,7 +20,7 @@ import (
 )
 
 // fromSource adds the external components that are built from a source tree, which is a checkout or an archive.
-func fromSource(ctx context.Context, o options, table Table, externals map[string]External, log io.Writer) error {
+func fromSource(ctx context.Context, o options, table Table, externals externalsByName, log io.Writer) error {
 	if o.source == "" {
 		if o.sourceSum != "" {
 			return errors.New("SOURCE_SUM= is the sum of a source tree: give SOURCE= too")
@@ -31,7 +31,7 @@ func fromSource(ctx context.Context, o options, table Table, externals map[strin
 		if c.InSource == nil {
 			continue
 		}
-		if _, twice := externals[c.Name]; twice {
+		if len(externals[c.Name]) > 0 {
 			return fmt.Errorf("component %s is both in SOURCE=%s and in EXTERNAL= or RELEASE=: give one of them", c.Name, o.source)
 		}
 		fmt.Fprintf(log, "%s from source\n", c.Name)
@@ -39,7 +39,7 @@ func fromSource(ctx context.Context, o options, table Table, externals map[strin
 		if err != nil {
 			return fmt.Errorf("component %s from SOURCE=%s: %w", c.Name, o.source, err)
 		}
-		externals[c.Name] = built
+		externals[c.Name] = []External{built}
 	}
 	return nil
 }

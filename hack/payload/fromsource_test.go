@@ -107,8 +107,8 @@ func overlayOf(t *testing.T, o options) payload.Component {
 		t.Fatal(err)
 	}
 	c, has := p.Manifest().Component("overlay")
-	if !has || p.Missing("overlay") != nil {
-		t.Fatalf("the payload does not have it: %v", p.Missing("overlay"))
+	if !has || p.Missing("overlay", "") != nil {
+		t.Fatalf("the payload does not have it: %v", p.Missing("overlay", ""))
 	}
 	return c
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/hack/cliutil"
 	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 // options contains the flags.
@@ -23,6 +24,7 @@ type options struct {
 	table, modules string
 	output, bin    string
 	components     string
+	minors         string
 	executables    string
 	agent, version string
 	external       string
@@ -46,13 +48,15 @@ func parseFlags(arguments []string) (options, error) {
 	flags.StringVar(&o.output, "output", "build/payload", "`folder` for manifest, store and report")
 	flags.StringVar(&o.bin, "bin", "build/payload-bin", "`folder` for executables")
 	flags.StringVar(&o.components, "components", "", "`names` of components to build, with spaces between; none: all")
+	flags.StringVar(&o.minors, "minors", "",
+		"minor `versions` of Kubernetes to build kubelet and kube-proxy for, with spaces between; none: all that the operator serves")
 	flags.StringVar(&o.executables, "executables", "",
 		"`names` of executables to build into -bin, with spaces between; no payload is written then")
 	flags.StringVar(&o.agent, "agent", "build/wicd.exe", "`file` that is the agent, built already")
 	flags.StringVar(&o.version, "version", "", "`version` of the operator and the agent")
 	flags.StringVar(&o.external, "external", "", "`file` that lists external components")
 	flags.StringVar(&o.release, "release", "",
-		"release `image` of OpenShift that has the external components: a reference, or a folder with an OCI layout")
+		"release `images` of OpenShift that have the external components: references or folders with an OCI layout, with spaces between")
 	flags.StringVar(&o.mirrors, "mirrors", "", "`file` with an ImageDigestMirrorSet for the images of -release")
 	flags.StringVar(&o.source, "source", "",
 		"`folder` or archive with the sources of OVN-Kubernetes, to build the external component from")
@@ -74,11 +78,12 @@ func main() {
 }
 
 func run(ctx context.Context, o options, log io.Writer) error {
-	table, err := ReadTable(o.table)
+	line := support.CurrentLine()
+	table, err := ReadTable(o.table, line.KubernetesMinors())
 	if err != nil {
 		return err
 	}
-	selected, err := table.Select(strings.Fields(o.components))
+	selected, err := table.Select(strings.Fields(o.components), strings.Fields(o.minors))
 	if err != nil {
 		return err
 	}
@@ -113,12 +118,13 @@ func run(ctx context.Context, o options, log io.Writer) error {
 	}
 	var all []Built
 	for _, c := range table.Components {
-		external, isExternal := externals[c.Name]
-		switch {
-		case isExternal:
-			build.Components = append(build.Components, external.newSource(c))
-		case c.External != "" || !slices.ContainsFunc(selected, func(w Component) bool { return w.Name == c.Name }):
-			build.Absent = append(build.Absent, payload.Absent{Name: c.Name, Reason: c.reasonOfAbsence()})
+		switch list := externals[c.Name]; {
+		case len(list) > 0:
+			for _, external := range list {
+				build.Components = append(build.Components, external.newSource(c))
+			}
+		case c.External != "" || !slices.ContainsFunc(selected, func(w Component) bool { return w.String() == c.String() }):
+			build.Absent = append(build.Absent, payload.Absent{Name: c.Name, Minors: c.Minors, Reason: c.reasonOfAbsence()})
 		default:
 			list, err := builder.Component(ctx, c)
 			if err != nil {
@@ -133,7 +139,7 @@ func run(ctx context.Context, o options, log io.Writer) error {
 
 // collectExternals returns the components that are not built here: the listed components, and the components of a
 // release.
-func collectExternals(ctx context.Context, o options, table Table, log io.Writer) (map[string]External, error) {
+func collectExternals(ctx context.Context, o options, table Table, log io.Writer) (externalsByName, error) {
 	externals, err := readExternals(o.external, table)
 	if err != nil {
 		return nil, err
@@ -171,6 +177,9 @@ func (c Component) reasonOfAbsence() string {
 		return fmt.Sprintf("%s (%s) is not built from a Go module, and nobody brought it when the payload was built: build it with "+
 			"`make payload RELEASE=image`, `make payload EXTERNAL=list` or `make payload SOURCE=sources`, see docs/payload.md",
 			c.External, strings.Join(c.Files, ", "))
+	}
+	if len(c.Minors) > 0 {
+		return "the payload was built for other components or versions of Kubernetes only: build it with `make payload`, for all"
 	}
 	return "the payload was built for other components only: build it with `make payload`, for all"
 }
@@ -214,7 +223,7 @@ func isSameDirectory(a, b string) bool {
 }
 
 // write writes the payload and its report.
-func write(o options, build payload.Build, all []Built, externals map[string]External, log io.Writer) error {
+func write(o options, build payload.Build, all []Built, externals externalsByName, log io.Writer) error {
 	fmt.Fprintln(log, "compressing, and measuring what a host would be sent")
 	p, err := payload.Write(o.output, build)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 // Report lists the parts of a payload and how they were checked.
@@ -21,11 +23,11 @@ type Report struct {
 	OtherFiles []Line           `json:"others"`
 	Absent     []payload.Absent `json:"absent,omitempty"`
 	Patches    []PatchLine      `json:"patches,omitempty"`
-	// Sizes in bytes: of all files, including the agent; in the store; and of the transfer to a host without any
-	// files.
-	RawBytes  int64 `json:"rawBytes"`
-	Stored    int64 `json:"storedBytes"`
-	WireBytes int64 `json:"wireBytes"`
+	// Sizes in bytes: of all files, including the agent; in the store; and, by minor version of Kubernetes, of the
+	// transfer to a host without any files.
+	RawBytes  int64            `json:"rawBytes"`
+	Stored    int64            `json:"storedBytes"`
+	WireBytes map[string]int64 `json:"wireBytes"`
 }
 
 // Line is one file.
@@ -50,21 +52,15 @@ type PatchLine struct {
 	Percent float64 `json:"percentOfFile"`
 }
 
-func newReport(p *payload.Payload, all []Built, build payload.Build, externals map[string]External) (Report, error) {
+func newReport(p *payload.Payload, all []Built, build payload.Build, externals externalsByName) (Report, error) {
 	report := Report{Absent: build.Absent}
-	var sums []string // of the files sent to hosts in an archive
 	for _, c := range p.Manifest().Components {
 		for _, f := range c.Files {
-			line := Line{Component: c.Name, File: f.Path, Version: c.Version, Size: f.Size, SHA256: f.SHA256}
+			line := Line{Component: c.String(), File: f.Path, Version: c.Version, Size: f.Size, SHA256: f.SHA256}
 			report.RawBytes += f.Size
-			if c.Name == payload.ComponentAgent {
-				report.WireBytes += f.Size // sent before, uncompressed
-			} else {
-				sums = append(sums, f.SHA256)
-			}
-			i := slices.IndexFunc(all, func(b Built) bool { return b.Output == f.Path })
+			i := slices.IndexFunc(all, func(b Built) bool { return b.Output == f.Path && b.Component == c.String() })
 			if i < 0 {
-				line.Module, line.How = c.Source, externals[c.Name].how
+				line.Module, line.How = c.Source, externals.findOrigin(c)
 				report.OtherFiles = append(report.OtherFiles, line)
 				continue
 			}
@@ -86,12 +82,49 @@ func newReport(p *payload.Payload, all []Built, build payload.Build, externals m
 	if report.Stored, err = p.StoredBytes(); err != nil {
 		return Report{}, err
 	}
-	archive, err := p.Archive(sums)
-	if err != nil {
-		return Report{}, err
+	report.WireBytes, err = measureTransfers(p)
+	return report, err
+}
+
+// measureTransfers returns the bytes sent to a host without any files, by minor version of Kubernetes. Versions without
+// a kubelet are omitted.
+func measureTransfers(p *payload.Payload) (map[string]int64, error) {
+	bytes := map[string]int64{}
+	for _, minor := range support.CurrentLine().KubernetesMinors() {
+		if p.Missing("kubelet", minor) != nil {
+			continue
+		}
+		var sums []string
+		for _, c := range p.Manifest().Components {
+			for _, f := range c.Files {
+				switch {
+				case c.Name == payload.ComponentAgent:
+					bytes[minor] += f.Size // sent before, uncompressed
+				case c.IsForKubernetes(minor):
+					sums = append(sums, f.SHA256)
+				}
+			}
+		}
+		archive, err := p.Archive(sums)
+		if err != nil {
+			return nil, err
+		}
+		bytes[minor] += archive.Size
+		if err := archive.Close(); err != nil {
+			return nil, err
+		}
 	}
-	report.WireBytes += archive.Size
-	return report, archive.Close()
+	return bytes, nil
+}
+
+// findOrigin returns the description of how the files of an external component were obtained.
+func (e externalsByName) findOrigin(c payload.Component) string {
+	for _, external := range e[c.Name] {
+		if slices.Equal(external.Minors, c.Minors) {
+			return external.how
+		}
+	}
+	return ""
 }
 
 func patchLine(m payload.Manifest, patch payload.Patch) PatchLine {
@@ -155,8 +188,10 @@ func (r Report) formatReport() string {
 		fmt.Fprintf(&b, "Patch to %s from the one with sha256 %.12s...: %.2f MiB, %.1f %% of the file.\n", patch.File,
 			patch.From, float64(patch.Size)/mib, patch.Percent)
 	}
-	fmt.Fprintf(&b, "\n%d files, %.1f MiB; in the store %.1f MiB; on the wire to a host that has none of it %.1f MiB, %.1f %%.\n",
-		len(r.Executables)+len(r.OtherFiles), float64(r.RawBytes)/mib, float64(r.Stored)/mib, float64(r.WireBytes)/mib,
-		percentOf(r.WireBytes, r.RawBytes))
+	fmt.Fprintf(&b, "\n%d files, %.1f MiB; in the store %.1f MiB.\n", len(r.Executables)+len(r.OtherFiles), float64(r.RawBytes)/mib,
+		float64(r.Stored)/mib)
+	for _, minor := range slices.Sorted(maps.Keys(r.WireBytes)) {
+		fmt.Fprintf(&b, "A host without any of the files is sent %.1f MiB for Kubernetes %s.\n", float64(r.WireBytes[minor])/mib, minor)
+	}
 	return b.String()
 }

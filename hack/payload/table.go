@@ -12,6 +12,8 @@ import (
 	"text/template"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
 // Table is the content of payload/components.yaml, which describes each field.
@@ -21,8 +23,12 @@ type Table struct {
 
 // Component is a set of files that are installed and replaced together.
 type Component struct {
-	Name      string   `json:"name"`
-	Platforms []string `json:"platforms,omitempty"`
+	Name string `json:"name"`
+	// PerKubernetes is true for a component with a build for each minor version of Kubernetes. Minors is the version of
+	// the build, and empty for all other components.
+	PerKubernetes bool     `json:"kubernetes,omitempty"`
+	Minors        []string `json:"-"`
+	Platforms     []string `json:"platforms,omitempty"`
 	// External describes a component that is not built here.
 	External string `json:"external,omitempty"`
 	// Files lists the files of an external component.
@@ -66,8 +72,9 @@ type Question struct {
 	Answer    string   `json:"answer"` // a template over Version that the output must contain
 }
 
-// ReadTable reads the table and returns an error for an invalid table.
-func ReadTable(file string) (Table, error) {
+// ReadTable reads the table and returns an error for an invalid table. Components with a build for each minor version of
+// Kubernetes are in the table once for each of the given versions.
+func ReadTable(file string, minors []string) (Table, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return Table{}, fmt.Errorf("read the table of components: %w", err)
@@ -79,8 +86,30 @@ func ReadTable(file string) (Table, error) {
 	if err := table.validate(); err != nil {
 		return Table{}, fmt.Errorf("the table of components %s is not valid: %w", file, err)
 	}
-	return table, nil
+	return table.expand(minors), nil
 }
+
+func (t Table) expand(minors []string) Table {
+	var expanded Table
+	for _, c := range t.Components {
+		if !c.PerKubernetes {
+			expanded.Components = append(expanded.Components, c)
+			continue
+		}
+		for _, minor := range minors {
+			build := c
+			build.Minors, build.Executables = []string{minor}, slices.Clone(c.Executables)
+			for i := range build.Executables {
+				build.Executables[i].Module += "-" + minor
+			}
+			expanded.Components = append(expanded.Components, build)
+		}
+	}
+	return expanded
+}
+
+// String returns the name of the component, with its minor version of Kubernetes.
+func (c Component) String() string { return payload.Component{Name: c.Name, Minors: c.Minors}.String() }
 
 var executableName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*\.exe$`)
 
@@ -92,6 +121,9 @@ func (t Table) validate() error {
 			faults = append(faults, fmt.Errorf("component %q has no name or is listed twice", c.Name))
 		}
 		names[c.Name] = true
+		if c.PerKubernetes && c.External != "" {
+			faults = append(faults, fmt.Errorf("component %s: an external component has no builds for versions of Kubernetes", c.Name))
+		}
 		if (c.External != "") == (len(c.Executables) > 0) {
 			faults = append(faults, fmt.Errorf("component %s: it must have either executables or external", c.Name))
 		}
@@ -135,19 +167,23 @@ func (e Executable) validate() error {
 	return errors.Join(faults...)
 }
 
-// Select returns the components with the names, or all components without names.
-func (t Table) Select(names []string) ([]Component, error) {
+// Select returns the components with the names, or all components without names. Of the builds for minor versions of
+// Kubernetes, it returns only those for the given versions, or all without versions.
+func (t Table) Select(names, minors []string) ([]Component, error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(t.Components, func(c Component) bool { return c.Name == name }) {
 			return nil, fmt.Errorf("there is no component %q: the components are %s", name, strings.Join(t.componentNames(), ", "))
 		}
 	}
-	if len(names) == 0 {
-		return t.Components, nil
+	for _, minor := range minors {
+		if !slices.ContainsFunc(t.Components, func(c Component) bool { return slices.Contains(c.Minors, minor) }) {
+			return nil, fmt.Errorf("the operator does not serve Kubernetes %s", minor)
+		}
 	}
 	var selected []Component
 	for _, c := range t.Components {
-		if slices.Contains(names, c.Name) {
+		isNamed := len(names) == 0 || slices.Contains(names, c.Name)
+		if isNamed && (len(minors) == 0 || len(c.Minors) == 0 || slices.Contains(minors, c.Minors[0])) {
 			selected = append(selected, c)
 		}
 	}
@@ -155,9 +191,11 @@ func (t Table) Select(names []string) ([]Component, error) {
 }
 
 func (t Table) componentNames() []string {
-	names := make([]string, len(t.Components))
-	for i, c := range t.Components {
-		names[i] = c.Name
+	var names []string
+	for _, c := range t.Components {
+		if !slices.Contains(names, c.Name) {
+			names = append(names, c.Name)
+		}
 	}
 	return names
 }

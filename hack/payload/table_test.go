@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 	lab "github.com/windows-machine-config/wmco/lab/payload"
 )
 
@@ -49,8 +50,10 @@ func TestTheTable(t *testing.T) {
 		for _, e := range c.Executables {
 			outputs = append(outputs, e.Output)
 			path, version, goMod, goSum := moduleIn(t, e)
-			versions[e.Output] = version
-			t.Run(e.Output+" is a tool of its module, at a version with a sum", func(t *testing.T) {
+			if len(c.Minors) == 0 || c.Minors[0] == lab.Kubernetes {
+				versions[e.Output] = version
+			}
+			t.Run(c.String()+": "+e.Output+" is a tool of its module, at a version with a sum", func(t *testing.T) {
 				if !regexp.MustCompile(`(?m)^(tool)?\s+` + regexp.QuoteMeta(e.Package) + `$`).MatchString(goMod) {
 					t.Errorf("go.mod in payload/%s does not name the tool %s", e.Module, e.Package)
 				}
@@ -61,16 +64,16 @@ func TestTheTable(t *testing.T) {
 					t.Errorf("go.mod in payload/%s replaces a module", e.Module)
 				}
 			})
-			t.Run(e.Output+" has its version from go.mod and from nowhere else", func(t *testing.T) { // R-126
+			t.Run(c.String()+": "+e.Output+" has its version from go.mod and from nowhere else", func(t *testing.T) { // R-126
 				if v, err := parseVersion(version); err != nil || strings.Contains(mustRead(t, "components.yaml"), v.Number) {
 					t.Errorf("components.yaml has the version %s too (%v)", version, err)
 				}
 			})
 		}
 	}
-	t.Run("there are the twelve executables", func(t *testing.T) {
-		if len(outputs) != 12 {
-			t.Errorf("got %d: %q", len(outputs), outputs)
+	t.Run("there are the twelve executables, two of them for each version of Kubernetes", func(t *testing.T) {
+		if want := 10 + 2*len(support.CurrentLine().KubernetesMinors()); len(outputs) != want {
+			t.Errorf("got %d, want %d: %q", len(outputs), want, outputs)
 		}
 	})
 	t.Run("all parts of Kubernetes are of one release", func(t *testing.T) {
@@ -108,13 +111,16 @@ func TestTheLabHasTheSameParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range realTable(t).Components {
+		if len(c.Minors) > 0 && c.Minors[0] != lab.Kubernetes {
+			continue
+		}
 		t.Run(c.Name, func(t *testing.T) {
 			stand, ok := p.Manifest().Component(c.Name)
 			if !ok {
 				t.Fatal("the lab does not have it")
 			}
-			if !reflect.DeepEqual(stand.Platforms, c.Platforms) {
-				t.Errorf("the lab's is for %v and the real one for %v", stand.Platforms, c.Platforms)
+			if !reflect.DeepEqual(stand.Platforms, c.Platforms) || !reflect.DeepEqual(stand.Minors, c.Minors) {
+				t.Errorf("the lab's is for %v %v and the real one for %v %v", stand.Platforms, stand.Minors, c.Platforms, c.Minors)
 			}
 			var files []string
 			outputs := slices.Clone(c.Files)
@@ -159,7 +165,7 @@ func TestReadTable(t *testing.T) {
 		t.Run(name+" is refused", func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "components.yaml")
 			writeFile(t, path, test.text)
-			if _, err := ReadTable(path); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := ReadTable(path, nil); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got error %v", err)
 			}
 		})
@@ -178,6 +184,56 @@ func TestParseVersion(t *testing.T) {
 	for _, version := range []string{"", "1.2.3", "v1.2", "v1.2.3 x", "(devel)"} {
 		if _, err := parseVersion(version); err == nil {
 			t.Errorf("%q was accepted", version)
+		}
+	}
+}
+
+func TestReadTable_BuildForEachKubernetes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "components.yaml")
+	writeFile(t, path, `components:
+- name: kubelet
+  kubernetes: true
+  executables: [{output: kubelet.exe, module: kubernetes, package: example.org/kubelet}]
+- name: cni
+  executables: [{output: cni.exe, module: cni, package: example.org/cni}]
+`)
+	table, err := ReadTable(path, []string{"1.35", "1.36"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range table.Components {
+		got = append(got, c.String()+" from "+c.Executables[0].Module)
+	}
+	want := []string{"kubelet for Kubernetes 1.35 from kubernetes-1.35", "kubelet for Kubernetes 1.36 from kubernetes-1.36", "cni from cni"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, c := range []struct {
+		names, minors []string
+		want          int
+	}{{nil, nil, 3}, {nil, []string{"1.36"}, 2}, {[]string{"kubelet"}, nil, 2}, {[]string{"kubelet"}, []string{"1.35"}, 1},
+		{[]string{"cni"}, []string{"1.35"}, 1}} {
+		if kept, err := table.Select(c.names, c.minors); err != nil || len(kept) != c.want {
+			t.Errorf("of %v for %v it has %v, error %v", c.names, c.minors, kept, err)
+		}
+	}
+	if _, err := table.Select(nil, []string{"1.20"}); err == nil || !strings.Contains(err.Error(), "1.20") {
+		t.Errorf("a version that is not served: %v", err)
+	}
+	if _, err := table.Select([]string{"other"}, nil); err == nil || strings.Count(err.Error(), "kubelet") != 1 {
+		t.Errorf("an unknown name: %v", err)
+	}
+}
+
+// Each served version of Kubernetes has its module, with that version. R-126
+func TestModules_OneForEachKubernetes(t *testing.T) {
+	for _, c := range realTable(t).Components {
+		if len(c.Minors) == 0 {
+			continue
+		}
+		if _, version, _, _ := moduleIn(t, c.Executables[0]); !strings.HasPrefix(version, "v"+c.Minors[0]+".") {
+			t.Errorf("%s is built from version %s", c, version)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func nodeInputs() nodespec.Inputs {
 		"host-local.exe", "win-bridge.exe", "hybrid-overlay-node.exe", "windows_exporter.exe", "csi-proxy.exe"} {
 		programs.Files = append(programs.Files, file(name))
 	}
-	return nodespec.Inputs{
+	return nodespec.Inputs{Kubernetes: "1.36",
 		Cluster: nodespec.Cluster{
 			Platform: "None", Version: "5.0.1", APIServerInternalURL: "https://api-int.lab.example.com:6443",
 			APIServerCA: "a", KubeletClientCA: "b", ServiceCIDRs: []string{"172.30.0.0/16"},

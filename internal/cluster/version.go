@@ -4,30 +4,42 @@ import (
 	"context"
 
 	configv1 "github.com/openshift/api/config/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// readVersion reads the last completed OpenShift version, because some nodes still have that version during an
-// upgrade.
+// readVersion reads the OpenShift version for which nodes are configured: the oldest version that the API servers may
+// still have, because a kubelet must not be newer than an API server.
 func readVersion(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	const id = "ClusterVersion version"
-	version := &configv1.ClusterVersion{}
-	if err := get(ctx, reader, "version", version, id,
+	object := &configv1.ClusterVersion{}
+	if err := get(ctx, reader, "version", object, id,
 		"The installer creates it; a cluster without it is not an OpenShift cluster."); err != nil {
 		return err
 	}
-	facts.Version = version.Status.Desired.Version
-	for _, update := range version.Status.History { // newest first
-		if update.State == configv1.CompletedUpdate {
-			facts.Version = update.Version
-			break
-		}
-	}
-	if facts.Version == "" {
+	if facts.Version = oldestVersion(object.Status); facts.Version == "" {
 		return &Error{Object: id, Field: "status.desired.version",
 			Message: "it is empty. The cluster version operator sets it once it runs."}
 	}
 	return nil
+}
+
+// oldestVersion returns the last completed version or, during an upgrade or a downgrade, the oldest version since. It is
+// the target version if no installation or update was completed.
+func oldestVersion(status configv1.ClusterVersionStatus) string {
+	var oldest *version.Version
+	result := ""
+	for _, update := range status.History { // newest first
+		parsed, err := version.ParseSemantic(update.Version)
+		completed := update.State == configv1.CompletedUpdate
+		if err == nil && (oldest == nil || parsed.LessThan(oldest)) || completed && result == "" {
+			oldest, result = parsed, update.Version
+		}
+		if completed {
+			return result
+		}
+	}
+	return status.Desired.Version
 }

@@ -50,7 +50,7 @@ func newNodeSpec(t *testing.T, platform configv1.PlatformType, unit string) node
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := nodespec.Inputs{
+	in := nodespec.Inputs{Kubernetes: "1.36",
 		Cluster: facts, Instance: nodespec.Instance{Name: "winworker", NodeName: "winworker", NodeIP: "10.0.128.7"},
 		Agent: newPayloadFile("wicd.exe"), OperatorVersion: "1.2.3",
 	}

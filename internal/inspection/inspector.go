@@ -69,7 +69,9 @@ func newInspector(configure func() (operator.Config, error)) (*inspector, error)
 			c.LookUp = net.DefaultResolver.LookupHost
 		}
 	}
-	c.Line = cmp.Or(c.Line, support.CurrentLine())
+	if len(c.Line.Minors) == 0 {
+		c.Line = support.CurrentLine()
+	}
 	i := &inspector{Config: c}
 	scheme, err := operator.NewScheme()
 	if err != nil {
@@ -162,7 +164,7 @@ func clusterUnusableError(err error) error {
 func (i *inspector) newForecaster() dryrun.Forecaster {
 	return dryrun.Forecaster{
 		Reader: i.reader, Clientset: i.clientset, Connector: i.connector, Line: i.Line, Namespace: i.Namespace,
-		Specs: desired.SpecBuilder{Payload: i.payload, Nodes: nodes.Nodes{Live: i.reader}, Version: i.Version, Log: i.Log, PauseImage: i.PauseImage, Debug: i.Debug},
+		Specs: desired.SpecBuilder{Payload: i.payload, Line: i.Line, Nodes: nodes.Nodes{Live: i.reader}, Version: i.Version, Log: i.Log, PauseImage: i.PauseImage, Debug: i.Debug},
 	}
 }
 

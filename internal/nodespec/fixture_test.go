@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// testKubernetes is the minor version of Kubernetes of most tests.
+const testKubernetes = "1.36"
+
 // testInputs returns the inputs of a bring-your-own host on a cluster without a platform.
 func testInputs() Inputs {
 	return Inputs{
@@ -20,6 +23,7 @@ func testInputs() Inputs {
 			Network: ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true,
 				HybridClusterNetworks: []string{"10.132.0.0/14"}},
 		},
+		Kubernetes:      testKubernetes,
 		Instance:        Instance{Name: "10-1-42-1-8a4c07d2", NodeName: "win-a", NodeIP: "10.1.42.1", BYOH: true},
 		Payload:         testPayload(),
 		Agent:           testFile("wicd.exe"),

@@ -14,7 +14,9 @@ import (
 type Inputs struct {
 	Cluster  Cluster
 	Instance Instance
-	// Payload are the components for the cluster's platform, without the agent.
+	// Kubernetes is the minor version of Kubernetes of the node: "1.36".
+	Kubernetes string
+	// Payload are the components for the cluster's platform and the version of Kubernetes, without the agent.
 	Payload []Component
 	// Agent is the agent's executable.
 	Agent           PayloadFile

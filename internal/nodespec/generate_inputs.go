@@ -46,7 +46,9 @@ func (in Inputs) validate() error {
 	}
 	_, sized := parseSize(in.LogSettings.FileSize)
 	f.addUnless(sized || in.LogSettings.FileSize == "", "the size of log files %q is not a size", in.LogSettings.FileSize)
-	in.Cluster.validate(&f)
+	version, err := parseKubernetes(in.Kubernetes)
+	f.addError(err)
+	in.Cluster.validate(&f, version)
 	f.addUnless(isDigest(in.Agent.SHA256), "the agent's sha256 %q is not a digest", in.Agent.SHA256)
 	for _, component := range in.Payload {
 		for _, file := range component.Files {
@@ -60,7 +62,7 @@ func (in Inputs) validate() error {
 	return nil
 }
 
-func (c Cluster) validate(f *validationErrors) {
+func (c Cluster) validate(f *validationErrors, kubernetes kubernetesVersion) {
 	f.addUnless(strings.HasPrefix(c.APIServerInternalURL, "https://") && isWord(c.APIServerInternalURL),
 		"the API server's internal address %q is not an https URL", c.APIServerInternalURL)
 	f.addUnless(c.APIServerCA != "", "the API server's certificate authority is not known")
@@ -76,7 +78,7 @@ func (c Cluster) validate(f *validationErrors) {
 	f.addUnless(len(c.Kubelet.ClusterDNS) > 0 && c.Kubelet.ClusterDomain != "", "the cluster's DNS is not known")
 	f.addUnless(isWord(c.Kubelet.ClusterDomain), "the cluster's domain %q is not a domain name", c.Kubelet.ClusterDomain)
 	f.addUnless(isWord(c.Kubelet.CloudProvider), "the kubelets' cloud provider %q is not a valid name", c.Kubelet.CloudProvider)
-	_, err := kubeletSettings(c.Kubelet.Settings)
+	_, err := kubeletSettings(c.Kubelet.Settings, kubernetes)
 	f.addError(err)
 	f.addError(c.Proxy.Validate())
 }

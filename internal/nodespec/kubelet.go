@@ -121,7 +121,11 @@ func kubeletConfiguration(in Inputs) (string, error) {
 		"containerLogMaxSize":   "50Mi",
 	}
 	windows, startup := WindowsTaint(), StartupTaint()
-	settings, err := kubeletSettings(in.Cluster.Kubelet.Settings)
+	version, err := parseKubernetes(in.Kubernetes)
+	if err != nil {
+		return "", err
+	}
+	settings, err := kubeletSettings(in.Cluster.Kubelet.Settings, version)
 	if err != nil {
 		return "", err
 	}
@@ -147,5 +151,18 @@ func kubeletConfiguration(in Inputs) (string, error) {
 			{"key": startup.Key, "effect": startup.Effect},
 		},
 	})
+	if version < lockedLogQuery {
+		// Without its gate, enableSystemLogQuery keeps a kubelet from starting.
+		gates, _ := settings[featureGates].(object)
+		config[featureGates] = mergeObjects(gates, object{"NodeLogQuery": true})
+	}
 	return encodeJSON(config), nil
+}
+
+// mergeObjects returns the entries of both objects; those of the second have precedence.
+func mergeObjects(a, b object) object {
+	merged := object{}
+	maps.Copy(merged, a)
+	maps.Copy(merged, b)
+	return merged
 }

@@ -1,7 +1,6 @@
 package nodespec
 
 import (
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -120,26 +119,15 @@ func FollowedKubeletFields() []string {
 	})
 }
 
-// The kubelet does not start with an unknown feature gate, or with another value of a locked gate. The list comes
-// from the payload's kubelet: all gates that are not locked, except AllAlpha and AllBeta, which would enable more
-// than the workers' setting.
-//
-//go:embed featuregates.txt
-var knownGates string
-
-// IsSettableFeatureGate reports whether the kubelet of Windows nodes has the feature gate and allows it to be
-// set.
-func IsSettableFeatureGate(name string) bool {
-	return name != "" && slices.Contains(strings.Fields(knownGates), name)
-}
-
 // evictionSignals are the signals with the same meaning on Windows. Windows does not count inodes and process ids.
 // memory.available is the remainder of the commit limit, with a default in the kubelet of five times the Linux
 // default. containerfs.available must not be set. Source: k8s.io/kubernetes/pkg/kubelet/eviction.
 var evictionSignals = []string{"imagefs.available", "nodefs.available"}
 
-// kubeletSettings parses WorkerKubelet.Settings and returns the settings that Windows nodes can follow.
-func kubeletSettings(settings string) (object, error) {
+// kubeletSettings parses WorkerKubelet.Settings and returns the settings that Windows nodes with a version of Kubernetes
+// can follow. Linux workers and Windows nodes can have different versions, so settings that the version lacks are no
+// error.
+func kubeletSettings(settings string, version kubernetesVersion) (object, error) {
 	followed := object{}
 	if settings == "" {
 		return followed, nil
@@ -159,7 +147,11 @@ func kubeletSettings(settings string) (object, error) {
 			faults = append(faults, fmt.Errorf("Windows nodes do not follow the workers' kubelet setting %s", name))
 			continue
 		}
-		keep := IsSettableFeatureGate
+		if version < kubeletFieldsSince[name] {
+			delete(followed, name)
+			continue
+		}
+		keep := version.hasSettableGate
 		switch name {
 		case featureGates:
 		case "evictionHard", "evictionMinimumReclaim", "evictionSoft", "evictionSoftGracePeriod":

@@ -58,19 +58,6 @@ func TestAFieldOfAKubeletConfigIsMissedIfItHasAMeaningOnWindows(t *testing.T) {
 	}
 }
 
-func TestFollowedFeatureGates(t *testing.T) {
-	gates := strings.Fields(knownGates)
-	if !slices.IsSorted(gates) || len(slices.Compact(slices.Clone(gates))) != len(gates) {
-		t.Error("the list of feature gates is not sorted, or has one twice")
-	}
-	for gate, want := range map[string]bool{"RotateKubeletServerCertificate": true, "WinDSR": false, "AllAlpha": false,
-		"AdminNetworkPolicy": false, "": false} {
-		if IsSettableFeatureGate(gate) != want {
-			t.Errorf("%q is followed: %v", gate, !want)
-		}
-	}
-}
-
 func kubeletConfigOf(t testing.TB, in Inputs) kubeletconfig.KubeletConfiguration {
 	t.Helper()
 	var config kubeletconfig.KubeletConfiguration

@@ -27,8 +27,8 @@ func kubeProxyFiles(in Inputs) []File {
 	return []File{newInheritedFile(kubeProxyConfigFile, kubeProxyConfiguration(in), NeedPodSubnet, NeedSourceVIP)}
 }
 
-// kubeProxyConfiguration sets no feature gates: WinDSR and WinOverlay are locked to on since 1.34, and will be
-// removed. Source of the fields: k8s.io/kube-proxy/config/v1alpha1.
+// kubeProxyConfiguration sets no feature gates: WinDSR is on by default since 1.33, the oldest served version, and
+// WinOverlay before. Both are locked since 1.34, and will be removed. Source of the fields: k8s.io/kube-proxy/config/v1alpha1.
 func kubeProxyConfiguration(in Inputs) string {
 	return encodeJSON(object{
 		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": "kernelspace",

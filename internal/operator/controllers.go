@@ -69,7 +69,7 @@ func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.P
 		Gate: gate, Log: c.Log, PauseImage: c.PauseImage, Debug: c.Debug, Jitter: rand.Float64,
 	}
 	disruptions := &disruption.Reconciler{
-		Gate: gate, Conditions: conditions, ServerVersion: newVersionFunc(clientset.Discovery().RESTClient()), Clock: c.Clock,
+		Gate: gate, Conditions: conditions, Clock: c.Clock,
 	}
 	guards := &admission.Reconciler{Client: mgr.GetClient(), Live: live, Namespace: c.Namespace, Events: eventRecorder}
 	machineControllers := func() error {
@@ -106,7 +106,7 @@ func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.P
 // configurationOf returns a function that returns the desired configuration of the nodes for the current
 // cluster; empty if the cluster's configuration is unknown.
 func (c Config) configurationOf(facts *clusterconfig.Source, files *payload.Payload) func() string {
-	specs := desired.SpecBuilder{Payload: files, Version: c.Version, Log: c.Log, PauseImage: c.PauseImage, Debug: c.Debug}
+	specs := desired.SpecBuilder{Payload: files, Line: c.Line, Version: c.Version, Log: c.Log, PauseImage: c.PauseImage, Debug: c.Debug}
 	return func() string {
 		current, err := facts.Current()
 		if err != nil {
@@ -165,7 +165,7 @@ func (c Config) openPayload() (*payload.Payload, error) {
 		return nil, err
 	}
 	for _, gap := range files.Gaps() {
-		c.Logger.Info("the payload lacks a component; hosts run without it", "why", gap.Error())
+		c.Logger.Info("the payload lacks a component; hosts run without it", "why", gap.Reason.Error())
 	}
 	return files, nil
 }

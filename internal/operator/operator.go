@@ -2,7 +2,6 @@
 package operator
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -69,7 +68,9 @@ func Run(ctx context.Context, c Config) error {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}
-	c.Line = cmp.Or(c.Line, support.CurrentLine())
+	if len(c.Line.Minors) == 0 {
+		c.Line = support.CurrentLine()
+	}
 	c.RemovalDelays = c.RemovalDelays.WithDefaults()
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext

@@ -31,13 +31,14 @@ type piece struct {
 }
 
 // Archive returns the archive of the files and patches with the given digests. Order and repetition of the digests do
-// not matter. If only some files of a pack are requested, these files are added individually. The caller must close
-// the archive.
+// not matter. If only some files of a pack are requested, these files are added individually, or the complete pack if
+// the files are stored only there. The caller must close the archive.
 func (p *Payload) Archive(sums []string) (*Archive, error) {
 	wanted := make(map[string]bool, len(sums))
 	for _, sum := range sums {
 		wanted[sum] = true
 	}
+	p.completePacks(wanted)
 	a := &Archive{Name: p.archiveName(wanted)}
 	if err := p.assembleArchive(a, wanted); err != nil {
 		return nil, errors.Join(fmt.Errorf("read files from the payload in %s: %w", p.directory, err), a.Close())

@@ -46,6 +46,8 @@ type Pack struct {
 // Absent is a component that could not be added to the payload.
 type Absent struct {
 	Name string `json:"name"`
+	// Minors is Component.Minors.
+	Minors []string `json:"minors,omitempty"`
 	// Reason is the cause and the action for the builder of the payload.
 	Reason string `json:"reason"`
 }
@@ -61,6 +63,9 @@ type Component struct {
 	// Platforms limits the component to hosts of these Infrastructure platform types (Azure, AWS, None, …); empty
 	// means all.
 	Platforms []string `json:"platforms,omitempty"`
+	// Minors limits the component to hosts of clusters with these minor versions of Kubernetes ("1.36"); empty means
+	// all. Components with the same name have different minor versions.
+	Minors []string `json:"minors,omitempty"`
 	// StandIn is true for files that only the simulated hosts of the lab can run.
 	StandIn bool   `json:"standIn,omitempty"`
 	Files   []File `json:"files"`
@@ -73,14 +78,49 @@ type File struct {
 	SHA256 string `json:"sha256"`
 }
 
-// IsForPlatform reports whether hosts of an Infrastructure platform type receive the component.
-func (c Component) IsForPlatform(platform string) bool {
-	return len(c.Platforms) == 0 || slices.Contains(c.Platforms, platform)
+// Target identifies the hosts of a cluster.
+type Target struct {
+	// Platform is the Infrastructure platform type, and Kubernetes the minor version of Kubernetes ("1.36").
+	Platform, Kubernetes string
 }
 
-// Component returns the component with the given name.
+// IsFor reports whether the hosts of a cluster receive the component.
+func (c Component) IsFor(target Target) bool {
+	return (len(c.Platforms) == 0 || slices.Contains(c.Platforms, target.Platform)) && c.IsForKubernetes(target.Kubernetes)
+}
+
+// IsForKubernetes reports whether hosts with a minor version of Kubernetes receive the component.
+func (c Component) IsForKubernetes(minor string) bool { return isForMinor(c.Minors, minor) }
+
+func isForMinor(minors []string, minor string) bool {
+	return len(minors) == 0 || slices.Contains(minors, minor)
+}
+
+// String returns the name of the component, with its minor versions if there are several components of that name.
+func (c Component) String() string { return describeComponent(c.Name, c.Minors) }
+
+func describeComponent(name string, minors []string) string {
+	if len(minors) == 0 {
+		return name
+	}
+	return name + " for Kubernetes " + strings.Join(minors, ", ")
+}
+
+// Component returns the component with the given name. Of the components for different minor versions of Kubernetes,
+// it returns the first.
 func (m Manifest) Component(name string) (Component, bool) {
 	i := slices.IndexFunc(m.Components, func(c Component) bool { return c.Name == name })
+	if i < 0 {
+		return Component{}, false
+	}
+	return m.Components[i], true
+}
+
+// counterpart returns the component with the name and minor versions of a component of another payload.
+func (m Manifest) counterpart(of Component) (Component, bool) {
+	i := slices.IndexFunc(m.Components, func(c Component) bool {
+		return c.Name == of.Name && (slices.Equal(c.Minors, of.Minors) || len(c.Minors) == 0 || len(of.Minors) == 0)
+	})
 	if i < 0 {
 		return Component{}, false
 	}
@@ -128,6 +168,7 @@ func ParseManifest(data []byte) (Manifest, error) {
 var (
 	componentName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 	digestPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	minorPattern  = regexp.MustCompile(`^[1-9][0-9]*\.[0-9]+$`)
 )
 
 // Validate returns all faults of the manifest.
@@ -145,22 +186,31 @@ func (m Manifest) Validate() error {
 		faults = append(faults, fmt.Errorf("windowBytes %d is not a power of two from %d to %d", m.WindowBytes,
 			minWindowBytes, maxWindowBytes))
 	}
-	names, sizes := map[string]bool{}, map[string]int64{}
+	names, sizes := componentNames{}, map[string]int64{}
 	for _, c := range m.Components {
-		if names[c.Name] {
-			faults = append(faults, fmt.Errorf("component %q is listed twice", c.Name))
+		if !names.add(c.Name, c.Minors) {
+			faults = append(faults, fmt.Errorf("component %q is listed twice", c.String()))
 		}
-		names[c.Name] = true
 		faults = append(faults, c.validate(sizes)...)
 	}
 	for _, absent := range m.Absent {
-		if names[absent.Name] || !componentName.MatchString(absent.Name) || absent.Reason == "" {
-			faults = append(faults,
-				fmt.Errorf("the absent component %q is present, listed twice, has no reason or no valid name", absent.Name))
+		if !names.add(absent.Name, absent.Minors) || !componentName.MatchString(absent.Name) || absent.Reason == "" {
+			faults = append(faults, fmt.Errorf("the absent component %q is present, listed twice, has no reason or no valid name",
+				describeComponent(absent.Name, absent.Minors)))
 		}
-		names[absent.Name] = true
 	}
 	return errors.Join(slices.Concat(faults, m.validatePatches(sizes), m.validatePacks(sizes))...)
+}
+
+// componentNames maps the names of components to the minor versions of Kubernetes that have the component.
+type componentNames map[string][]string
+
+// add adds a component, and reports whether no other component of the name is for the same hosts.
+func (n componentNames) add(name string, minors []string) bool {
+	known, found := n[name]
+	isNew := !found || len(known) > 0 && len(minors) > 0 && !slices.ContainsFunc(minors, func(m string) bool { return slices.Contains(known, m) })
+	n[name] = append(known, minors...)
+	return isNew
 }
 
 func (m Manifest) validatePacks(sizes map[string]int64) []error {
@@ -222,6 +272,9 @@ func (c Component) validate(sizes map[string]int64) []error {
 	if slices.Contains(c.Platforms, "") {
 		fault("a platform is empty")
 	}
+	if i := slices.IndexFunc(c.Minors, func(m string) bool { return !minorPattern.MatchString(m) }); i >= 0 {
+		fault("%q is not a minor version of Kubernetes", c.Minors[i])
+	}
 	if len(c.Files) == 0 {
 		fault("the component has no files")
 	}
@@ -246,8 +299,8 @@ func (c Component) validate(sizes map[string]int64) []error {
 		}
 		paths[key] = true
 	}
-	if c.Name == ComponentAgent && (len(c.Files) != 1 || c.Files[0].Path != "wicd.exe") {
-		fault("the component must contain only wicd.exe")
+	if c.Name == ComponentAgent && (len(c.Files) != 1 || c.Files[0].Path != "wicd.exe" || len(c.Minors) > 0) {
+		fault("the component must contain only wicd.exe, for all hosts")
 	}
 	return faults
 }

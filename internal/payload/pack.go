@@ -4,10 +4,15 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"math/bits"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -15,18 +20,43 @@ import (
 // wireLevel is the compression level of sent content, which is compressed once and sent many times.
 const wireLevel = zstd.SpeedBestCompression
 
-// writePacks packs the files for hosts of every platform, so that common content is sent once. The agent is excluded:
-// it is sent uncompressed before all archives.
+// writePacks packs the files for hosts of every platform, so that common content is sent once: one pack for all
+// clusters, and one for each minor version of Kubernetes. The agent is excluded: it is sent uncompressed before all
+// archives.
 func (p *Payload) writePacks() ([]Pack, error) {
-	var files []File
-	for _, f := range p.manifest.distinctFiles() {
-		if p.isForEveryPlatform(f.SHA256) {
-			files = append(files, f)
+	var groups []string
+	files := map[string][]File{}
+	for _, c := range p.manifest.Components {
+		if len(c.Platforms) > 0 || c.Name == ComponentAgent {
+			continue
 		}
+		group := strings.Join(c.Minors, " ")
+		if files[group] == nil {
+			groups = append(groups, group)
+		}
+		files[group] = append(files[group], c.Files...)
 	}
-	if len(files) < 2 {
-		return nil, nil
+	var packs []Pack
+	packed := map[string]bool{}
+	for _, group := range groups {
+		group := slices.DeleteFunc(files[group], func(f File) bool {
+			again := packed[f.SHA256]
+			packed[f.SHA256] = true
+			return again
+		})
+		if len(group) < 2 {
+			continue
+		}
+		pack, err := p.writePack(group)
+		if err != nil {
+			return nil, err
+		}
+		packs = append(packs, pack)
 	}
+	return packs, nil
+}
+
+func (p *Payload) writePack(files []File) (Pack, error) {
 	pack := Pack{}
 	for _, f := range files {
 		pack.Files = append(pack.Files, f.SHA256)
@@ -36,34 +66,116 @@ func (p *Payload) writePacks() ([]Pack, error) {
 	digest, counter := sha256.New(), &countingWriter{}
 	err := writeFile(path, func(w io.Writer) error {
 		counter.w = io.MultiWriter(w, digest)
-		return p.writePack(counter, files)
+		return p.writePackContent(counter, files)
 	})
 	if err != nil {
-		return nil, err
+		return Pack{}, err
 	}
 	pack.Size, pack.SHA256 = counter.n, hex.EncodeToString(digest.Sum(nil))
-	return []Pack{pack}, os.Rename(path, p.packPath(pack))
+	return pack, os.Rename(path, p.packPath(pack))
 }
 
-// isForEveryPlatform reports whether the file belongs to a component for hosts of all platforms, other than the agent.
-func (p *Payload) isForEveryPlatform(sum string) bool {
-	for _, c := range p.manifest.Components {
-		if len(c.Platforms) > 0 || c.Name == ComponentAgent {
+// removePacked removes the files of packs for some minor versions of Kubernetes from the store: with each minor version
+// an image would otherwise contain a kubelet twice. A host of such a cluster mostly needs the complete pack.
+func (p *Payload) removePacked() error {
+	for _, pack := range p.manifest.Packs {
+		if !p.manifest.isForMinors(pack) {
 			continue
 		}
-		for _, f := range c.Files {
-			if f.SHA256 == sum {
-				return true
+		for _, sum := range pack.Files {
+			for _, suffix := range []string{"", zstdSuffix} {
+				if err := os.Remove(p.storePath(sum) + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return err
+				}
 			}
 		}
 	}
-	return false
+	return nil
 }
+
+// isForMinors reports whether the files of a pack are for some minor versions of Kubernetes only.
+func (m Manifest) isForMinors(pack Pack) bool {
+	for _, c := range m.Components {
+		if len(c.Minors) == 0 && slices.ContainsFunc(c.Files, func(f File) bool { return slices.Contains(pack.Files, f.SHA256) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// packOf returns the pack for some minor versions of Kubernetes that contains a file.
+func (p *Payload) packOf(sum string) (Pack, bool) {
+	i := slices.IndexFunc(p.manifest.Packs, func(pack Pack) bool {
+		return slices.Contains(pack.Files, sum) && p.manifest.isForMinors(pack)
+	})
+	if i < 0 {
+		return Pack{}, false
+	}
+	return p.manifest.Packs[i], true
+}
+
+// completePacks adds the other files of a pack to the digests of files that are stored only in the pack.
+func (p *Payload) completePacks(wanted map[string]bool) {
+	for _, pack := range p.manifest.Packs {
+		if slices.ContainsFunc(pack.Files, func(sum string) bool { return wanted[sum] && p.isStoredPacked(sum) }) {
+			for _, sum := range pack.Files {
+				wanted[sum] = true
+			}
+		}
+	}
+}
+
+// isStoredPacked reports whether a file is stored only in a pack.
+func (p *Payload) isStoredPacked(sum string) bool {
+	if _, packed := p.packOf(sum); !packed {
+		return false
+	}
+	file, _, err := p.openStored(sum)
+	if err == nil {
+		file.Close()
+	}
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// openPacked opens a file that is stored only in a pack.
+func (p *Payload) openPacked(pack Pack, f File) (io.ReadCloser, error) {
+	file, err := os.Open(p.packPath(pack))
+	if err != nil {
+		return nil, fmt.Errorf("read payload file %s: %w", f.Path, err)
+	}
+	decoder, err := newDecoder(file)
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("read payload file %s: %w", f.Path, err)
+	}
+	closeAll := func() error { decoder.Close(); return file.Close() }
+	for _, sum := range pack.Files {
+		skip := int64(fileHeader)
+		if sum != f.SHA256 {
+			skip += p.bySum[sum].Size
+		}
+		if _, err := io.CopyN(io.Discard, decoder, skip); err != nil {
+			return nil, errors.Join(fmt.Errorf("read payload file %s: %w", f.Path, convertEOF(err)), closeAll())
+		}
+		if sum == f.SHA256 {
+			break
+		}
+	}
+	return &packedReader{newVerifiedReader(decoder, f.Size, f.SHA256), closeAll}, nil
+}
+
+// packedReader reads one file of a pack. More files may follow.
+type packedReader struct {
+	*verifiedReader
+	close func() error
+}
+
+func (r *packedReader) Close() error { return r.close() }
 
 func (p *Payload) packPath(pack Pack) string { return p.storePath(pack.SHA256) + packSuffix }
 
-// writePack writes the files as one frame of an archive.
-func (p *Payload) writePack(w io.Writer, files []File) error {
+// writePackContent writes the files as one frame of an archive.
+func (p *Payload) writePackContent(w io.Writer, files []File) error {
 	total := int64(0)
 	for _, f := range files {
 		total += fileHeader + f.Size

@@ -13,7 +13,8 @@ import (
 // Parts are the files of a payload, by slash-separated names relative to the payload directory.
 type Parts struct {
 	Manifest string
-	// Components are the files of each component. A file of several components is listed with the first one only.
+	// Components are the files of each component, by Component.String. A file of several components is listed with the
+	// first one only.
 	Components map[string][]string
 	Patches    []string
 	Packs      []string
@@ -27,7 +28,7 @@ func (p *Payload) Parts() (Parts, error) {
 	parts := Parts{Manifest: ManifestName, Components: map[string][]string{}}
 	seen := map[string]bool{}
 	for _, c := range p.manifest.Components {
-		if p.missing[c.Name] != nil {
+		if p.IsIncomplete(c) {
 			continue
 		}
 		for _, f := range c.Files {
@@ -35,11 +36,14 @@ func (p *Payload) Parts() (Parts, error) {
 				continue
 			}
 			seen[f.SHA256] = true
+			if p.isStoredPacked(f.SHA256) {
+				continue
+			}
 			name, err := p.storedName(f.SHA256)
 			if err != nil {
 				return Parts{}, fmt.Errorf("component %s: file %s: %w", c.Name, f.Path, err)
 			}
-			parts.Components[c.Name] = append(parts.Components[c.Name], name)
+			parts.Components[c.String()] = append(parts.Components[c.String()], name)
 		}
 	}
 	for _, patch := range p.manifest.Patches {
@@ -67,7 +71,7 @@ func (p *Payload) storedName(sum string) (string, error) {
 // Verify reads all files, patches and packs of the payload and verifies their digests.
 func (p *Payload) Verify() error {
 	for _, c := range p.manifest.Components {
-		if p.missing[c.Name] != nil {
+		if p.IsIncomplete(c) {
 			continue
 		}
 		for _, f := range c.Files {

@@ -55,7 +55,7 @@ func (p *Payload) writePatches(earlier []*Payload) ([]Patch, error) {
 
 type change struct{ from, to File }
 
-// changedFiles returns pairs of files with the same component and path but different content, unless the earlier
+// changedFiles returns pairs of files with the same component, minor version and path but different content, unless the earlier
 // payload contains the new content elsewhere.
 func changedFiles(earlier, now Manifest) []change {
 	known := map[string]bool{}
@@ -64,7 +64,7 @@ func changedFiles(earlier, now Manifest) []change {
 	}
 	var list []change
 	for _, c := range now.Components {
-		old, ok := earlier.Component(c.Name)
+		old, ok := earlier.counterpart(c)
 		if !ok {
 			continue
 		}

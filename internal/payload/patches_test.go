@@ -147,11 +147,11 @@ func TestAbsentComponents(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("what the payload lacks it says, with the reason", func(t *testing.T) {
-		if err := p.Missing("hybrid-overlay-node"); err == nil || !strings.Contains(err.Error(),
+		if err := p.Missing("hybrid-overlay-node", ""); err == nil || !strings.Contains(err.Error(),
 			"hybrid-overlay-node: nobody brought it") {
 			t.Errorf("got error %v", err)
 		}
-		if p.Missing("kubelet") != nil {
+		if p.Missing("kubelet", "") != nil {
 			t.Error("the kubelet is missing")
 		}
 	})
@@ -163,8 +163,8 @@ func TestAbsentComponents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if gaps := p.Gaps(); len(gaps) != 2 || !strings.Contains(gaps[0].Error(), "azure") ||
-			!strings.Contains(gaps[1].Error(), "hybrid") {
+		if gaps := p.Gaps(); len(gaps) != 2 || !strings.Contains(gaps[0].Reason.Error(), "azure") ||
+			!strings.Contains(gaps[1].Reason.Error(), "hybrid") {
 			t.Errorf("got %v", gaps)
 		}
 	})

@@ -124,10 +124,10 @@ func TestWriteAndLoad(t *testing.T) {
 	//
 	t.Run("a component of one platform is for hosts of that platform only", func(t *testing.T) {
 		_, p := writeTest(t)
-		if got := len(p.Components("Azure")); got != 4 {
+		if got := len(p.Components(Target{Platform: "Azure"})); got != 4 {
 			t.Errorf("got %d components on Azure, want 4", got)
 		}
-		if got := len(p.Components("None")); got != 3 {
+		if got := len(p.Components(Target{Platform: "None"})); got != 3 {
 			t.Errorf("got %d components on None, want 3", got)
 		}
 	})
@@ -268,8 +268,8 @@ func TestLoadRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.Missing("azure-cloud-node-manager") == nil || len(p.Components("Azure")) != 3 {
-			t.Errorf("got missing %v, %d components", p.Missing("azure-cloud-node-manager"), len(p.Components("Azure")))
+		if p.Missing("azure-cloud-node-manager", "") == nil || len(p.Components(Target{Platform: "Azure"})) != 3 {
+			t.Errorf("got missing %v, %d components", p.Missing("azure-cloud-node-manager", ""), len(p.Components(Target{Platform: "Azure"})))
 		}
 	})
 }

@@ -14,6 +14,7 @@ func (p *Payload) ArchiveSize(sums []string) (int64, error) {
 	for _, sum := range sums {
 		wanted[sum] = true
 	}
+	p.completePacks(wanted)
 	size := int64(0)
 	for _, pack := range p.manifest.Packs {
 		if slices.ContainsFunc(pack.Files, func(sum string) bool { return !wanted[sum] }) {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -33,13 +34,13 @@ const (
 var ErrDamaged = errors.New("the payload is damaged")
 
 // Payload is a payload in a directory: manifest.json, store/<sha256> or store/<sha256>.zst for each file and patch,
-// and store/<sha256>.pack for each pack.
+// and store/<sha256>.pack for each pack. Files for some minor versions of Kubernetes are stored only in their pack.
 type Payload struct {
 	directory string
 	digest    string // of the manifest
 	manifest  Manifest
 	bySum     map[string]File // files and patches
-	missing   map[string]error
+	gaps      []Gap
 	patches   map[string][]Patch // by the digest of the new file, ordered by size
 
 	verifiedMu sync.Mutex
@@ -58,21 +59,22 @@ func Load(directory string) (*Payload, error) {
 		return nil, fmt.Errorf("load the payload from %s: %w", directory, err)
 	}
 	p := &Payload{directory: directory, digest: digestOf(data), manifest: manifest, bySum: map[string]File{},
-		missing: map[string]error{}, verified: map[string]bool{}}
-	for _, a := range manifest.Absent {
-		p.missing[a.Name] = fmt.Errorf("the payload has no component %s: %s", a.Name, a.Reason)
-	}
+		verified: map[string]bool{}}
 	for _, f := range manifest.sendableFiles() {
 		p.bySum[f.SHA256] = f
 	}
 	faults := p.checkPacks()
 	for _, c := range manifest.Components {
 		if err := p.checkComponent(c); err != nil {
-			p.missing[c.Name] = err
+			p.gaps = append(p.gaps, Gap{c.Name, c.Minors, err})
 			if c.Required {
 				faults = append(faults, err)
 			}
 		}
+	}
+	for _, a := range manifest.Absent {
+		p.gaps = append(p.gaps, Gap{a.Name, a.Minors, fmt.Errorf("the payload has no component %s: %s",
+			describeComponent(a.Name, a.Minors), a.Reason)})
 	}
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("load the payload from %s: %w", directory, errors.Join(faults...))
@@ -85,30 +87,38 @@ func Load(directory string) (*Payload, error) {
 // Manifest returns the manifest of the payload.
 func (p *Payload) Manifest() Manifest { return p.manifest }
 
-// Missing returns the reason why a component cannot be installed: it is not in the payload, or it is optional and
-// incomplete. It returns nil if the component can be installed.
-func (p *Payload) Missing(component string) error { return p.missing[component] }
-
-// Gaps returns the reason for each component that cannot be installed, in manifest order.
-func (p *Payload) Gaps() []error {
-	var gaps []error
-	for _, c := range p.manifest.Components {
-		if err := p.missing[c.Name]; err != nil {
-			gaps = append(gaps, err)
-		}
-	}
-	for _, a := range p.manifest.Absent {
-		gaps = append(gaps, p.missing[a.Name])
-	}
-	return gaps
+// Gap is a component that cannot be installed: it is not in the payload, or it is optional and incomplete.
+type Gap struct {
+	Name   string
+	Minors []string // Component.Minors
+	Reason error
 }
 
-// Components returns the components for hosts of an Infrastructure platform type, including the agent, in manifest
-// order. Incomplete optional components are omitted.
-func (p *Payload) Components(platform string) []Component {
+// Missing returns the reason why a component cannot be installed on hosts with a minor version of Kubernetes. It returns
+// nil if the component can be installed.
+func (p *Payload) Missing(component, kubernetes string) error {
+	for _, gap := range p.gaps {
+		if gap.Name == component && isForMinor(gap.Minors, kubernetes) {
+			return gap.Reason
+		}
+	}
+	return nil
+}
+
+// IsIncomplete reports whether an optional component of the manifest lacks files.
+func (p *Payload) IsIncomplete(c Component) bool {
+	return slices.ContainsFunc(p.gaps, func(g Gap) bool { return g.Name == c.Name && slices.Equal(g.Minors, c.Minors) })
+}
+
+// Gaps returns the components that cannot be installed: first the incomplete components, in manifest order.
+func (p *Payload) Gaps() []Gap { return p.gaps }
+
+// Components returns the components for the hosts of a cluster, including the agent, in manifest order. Incomplete
+// optional components are omitted.
+func (p *Payload) Components(target Target) []Component {
 	var components []Component
 	for _, c := range p.manifest.Components {
-		if c.IsForPlatform(platform) && p.missing[c.Name] == nil {
+		if c.IsFor(target) && !p.IsIncomplete(c) {
 			components = append(components, c)
 		}
 	}
@@ -121,7 +131,7 @@ func (p *Payload) Agent() (File, error) {
 	if !ok {
 		return File{}, fmt.Errorf("the payload in %s has no component %q: build the payload again", p.directory, ComponentAgent)
 	}
-	if err := p.missing[ComponentAgent]; err != nil {
+	if err := p.Missing(ComponentAgent, ""); err != nil {
 		return File{}, err
 	}
 	return c.Files[0], nil
@@ -153,21 +163,18 @@ func (p *Payload) checkComponent(c Component) error {
 		if err := p.checkFile(f); err != nil {
 			faults = append(faults,
 				fmt.Errorf("component %s: file %s: %w; build the payload again, or copy the file to %s",
-					c.Name, f.Path, err, p.storePath(f.SHA256)))
+					c, f.Path, err, p.storePath(f.SHA256)))
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// checkPacks compares only sizes: content is verified before sending.
+// checkPacks compares only sizes: content is verified before sending. A fault of a pack for some minor versions of
+// Kubernetes is a fault of its components, which checkComponent returns.
 func (p *Payload) checkPacks() []error {
 	var faults []error
 	for _, pack := range p.manifest.Packs {
-		info, err := os.Stat(p.packPath(pack))
-		if err == nil && info.Size() != pack.Size {
-			err = fmt.Errorf("%w: the size is %d bytes, but the manifest lists %d", ErrDamaged, info.Size(), pack.Size)
-		}
-		if err != nil {
+		if err := p.checkPack(pack); err != nil && !p.manifest.isForMinors(pack) {
 			faults = append(faults, fmt.Errorf("a pack of %d files: %w; build the payload again with `make payload`",
 				len(pack.Files), err))
 		}
@@ -175,9 +182,20 @@ func (p *Payload) checkPacks() []error {
 	return faults
 }
 
+func (p *Payload) checkPack(pack Pack) error {
+	info, err := os.Stat(p.packPath(pack))
+	if err == nil && info.Size() != pack.Size {
+		err = fmt.Errorf("%w: the size is %d bytes, but the manifest lists %d", ErrDamaged, info.Size(), pack.Size)
+	}
+	return err
+}
+
 // checkFile compares only sizes: content is verified when it is read.
 func (p *Payload) checkFile(f File) error {
 	file, compressed, err := p.openStored(f.SHA256)
+	if pack, packed := p.packOf(f.SHA256); packed && errors.Is(err, fs.ErrNotExist) {
+		return p.checkPack(pack)
+	}
 	if err != nil {
 		return err
 	}
@@ -247,6 +265,9 @@ func (p *Payload) Open(sum string) (io.ReadCloser, error) {
 
 func (p *Payload) openFile(f File) (io.ReadCloser, error) {
 	file, compressed, err := p.openStored(f.SHA256)
+	if pack, packed := p.packOf(f.SHA256); packed && errors.Is(err, fs.ErrNotExist) {
+		return p.openPacked(pack, f)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read payload file %s: %w", f.Path, err)
 	}

@@ -64,6 +64,9 @@ func Write(directory string, build Build) (*Payload, error) {
 	if err := errors.Join(patchErr, packErr, err); err != nil {
 		return nil, fmt.Errorf("write the payload: %w", err)
 	}
+	if err := p.removePacked(); err != nil {
+		return nil, fmt.Errorf("write the payload: %w", err)
+	}
 	err = writeFile(filepath.Join(directory, ManifestName), func(w io.Writer) error {
 		_, err := io.Copy(w, bytes.NewReader(append(data, '\n')))
 		return err

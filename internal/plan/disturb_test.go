@@ -13,7 +13,7 @@ import (
 
 // clusterInputs returns the inputs of a node in a cluster with all settings.
 func clusterInputs() nodespec.Inputs {
-	in := nodespec.Inputs{
+	in := nodespec.Inputs{Kubernetes: "1.36",
 		Cluster: nodespec.Cluster{
 			Platform: "AWS", Version: "5.0.1",
 			APIServerInternalURL: "https://api-int.lab.example.com:6443",

@@ -6,7 +6,9 @@ import (
 	"debug/buildinfo"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
@@ -19,13 +21,19 @@ const windowBytes = 1 << 20
 
 const kib = 1 << 10
 
+// Kubernetes is the minor version of Kubernetes of the lab's cluster.
+const Kubernetes = "1.36"
+
 // RealSizePercent is the SizePercent for a total size similar to the real executables.
 const RealSizePercent = 1200
 
 // Options modify the payload. The zero value creates the versions of the real payload in about 20 MB.
 type Options struct {
-	// Versions overrides the versions of components.
+	// Versions overrides the versions of components; for kubelet and kube-proxy, the versions for Kubernetes.
 	Versions map[string]string
+	// Minors are the versions of kubelet and kube-proxy by minor version of Kubernetes, besides those for Kubernetes:
+	// "1.37": "v1.37.2".
+	Minors map[string]string
 	// SizePercent scales the sizes of the simulated executables. Zero: 100.
 	SizePercent int
 	// Defects maps components to their faults.
@@ -77,7 +85,7 @@ func Generate(directory, wicdExe, version string, options Options) (*payload.Pay
 		Earlier: options.Earlier,
 	}
 	for _, c := range components {
-		build.Components = append(build.Components, options.componentSource(c))
+		build.Components = append(build.Components, options.componentSources(c)...)
 	}
 	p, err := payload.Write(directory, build)
 	if err != nil {
@@ -86,10 +94,29 @@ func Generate(directory, wicdExe, version string, options Options) (*payload.Pay
 	return p, nil
 }
 
-func (o Options) componentSource(c component) payload.Source {
+// componentSources returns a component: for kubelet and kube-proxy, one for each minor version of Kubernetes.
+func (o Options) componentSources(c component) []payload.Source {
 	if version, ok := o.Versions[c.name]; ok {
 		c.version = version
 	}
+	if c.name != "kubelet" && c.name != "kube-proxy" {
+		return []payload.Source{o.componentSource(c)}
+	}
+	versions := map[string]string{Kubernetes: c.version}
+	for minor, version := range o.Minors {
+		versions[minor] = version
+	}
+	var sources []payload.Source
+	for _, minor := range slices.Sorted(maps.Keys(versions)) {
+		c.version = versions[minor]
+		source := o.componentSource(c)
+		source.Minors, source.Required = []string{minor}, false
+		sources = append(sources, source)
+	}
+	return sources
+}
+
+func (o Options) componentSource(c component) payload.Source {
 	source := payload.Source{Component: simulatedComponent(c.name, c.version)}
 	source.Platforms = c.platforms
 	for _, f := range c.files {

@@ -62,7 +62,7 @@ func TestGenerate(t *testing.T) {
 
 	t.Run("a host of any platform gets what every Windows node runs", func(t *testing.T) {
 		var names []string
-		for _, c := range p.Components("None") {
+		for _, c := range p.Components(payload.Target{Platform: "None", Kubernetes: Kubernetes}) {
 			names = append(names, c.Name)
 			if !c.StandIn {
 				t.Errorf("%s is not marked as a stand-in", c.Name)
@@ -74,14 +74,14 @@ func TestGenerate(t *testing.T) {
 		}
 	})
 	t.Run("only hosts on Azure get the cloud node manager", func(t *testing.T) {
-		if got, want := len(p.Components("Azure")), len(p.Components("None"))+1; got != want {
+		if got, want := len(p.Components(payload.Target{Platform: "Azure", Kubernetes: Kubernetes})), len(p.Components(payload.Target{Platform: "None", Kubernetes: Kubernetes}))+1; got != want {
 			t.Errorf("got %d components, want %d", got, want)
 		}
 	})
 	t.Run("it compresses as executables do", func(t *testing.T) {
 		var sums []string
 		var size int64
-		for _, c := range p.Components("None") {
+		for _, c := range p.Components(payload.Target{Platform: "None", Kubernetes: Kubernetes}) {
 			for _, f := range c.Files {
 				if c.Name == payload.ComponentAgent {
 					continue

@@ -17,8 +17,7 @@ import (
 func (l lab) checkClusterVersionWait(o *testenv.Operator, h *testenv.Host) {
 	l.Helper()
 	const present, needed = "5.0.3", "5.0.4"
-	line := support.CurrentLine()
-	line.MinCluster = needed
+	line := support.ReleaseLine{Operator: 12, Minors: []support.Minor{{OpenShift: "5.0", Kubernetes: "1.36", MinPatch: 4}}}
 	w, before, touched := l.watchAvailability(nil), h.Machine().Journal().Count(fake.KindConnection), serviceOperations(h)
 	l.Cleanup(func() { // the control plane is shared
 		if err := l.UpgradeCluster(context.WithoutCancel(l.Context()), present, true); err != nil {

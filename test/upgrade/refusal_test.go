@@ -57,8 +57,7 @@ func TestNoNodeIsLostWhereANewHostWouldBeRefused(t *testing.T) {
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.MaxUnavailable = ptr.To(intstr.FromInt32(4)) })
 	nodes := l.withRefusedImages(l.startOperator(initial))
 
-	line := support.CurrentLine()
-	line.MinCluster = needed
+	line := support.ReleaseLine{Operator: 12, Minors: []support.Minor{{OpenShift: "5.0", Kubernetes: "1.36", MinPatch: 4}}}
 	o := l.startOperator(patch, func(c *operator.Config) { c.Line = line })
 	for _, c := range []struct {
 		state    string
@@ -69,9 +68,9 @@ func TestNoNodeIsLostWhereANewHostWouldBeRefused(t *testing.T) {
 		{"the patch version is too low", func() error { return nil }, v1alpha1.ReasonClusterVersionUnsupported,
 			[]string{"OpenShift " + present, "OpenShift " + needed}},
 		{"the minor version is older", func() error { return l.UpgradeCluster(t.Context(), "4.22.9", true) }, v1alpha1.ReasonClusterVersionUnsupported,
-			[]string{"OpenShift 4.22.9", "OpenShift 5.0 "}},
-		{"the minor version is newer", func() error { return l.UpgradeCluster(t.Context(), "5.1.0", true) }, v1alpha1.ReasonClusterVersionUnsupported,
-			[]string{"OpenShift 5.1.0", "OpenShift 5.0 "}},
+			[]string{"OpenShift 4.22.9", "OpenShift 5.0."}},
+		{"the minor version is newer", func() error { return l.UpgradeCluster(t.Context(), "5.4.0", true) }, v1alpha1.ReasonClusterVersionUnsupported,
+			[]string{"OpenShift 5.4.0", "OpenShift 5.0."}},
 		{"there is no hybrid network", func() error {
 			if err := l.hybridOverlay(t.Context(), "null"); err != nil {
 				return err

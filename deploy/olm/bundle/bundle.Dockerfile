@@ -1,6 +1,6 @@
 # Written by hack/bundle; do not edit.
 FROM scratch
-LABEL com.redhat.openshift.versions="=v5.0"
+LABEL com.redhat.openshift.versions="v4.20-v5.1"
 LABEL operators.operatorframework.io.bundle.channel.default.v1="stable"
 LABEL operators.operatorframework.io.bundle.channels.v1="stable"
 LABEL operators.operatorframework.io.bundle.manifests.v1="manifests/"

@@ -291,8 +291,7 @@ func hasAll(text string, words []string) bool {
 
 // R-154: the cluster of the lab is one patch version below the minimum of a release, and is upgraded.
 func TestAPatchVersionThatIsTooLowIsToldUntilTheClusterIsUpgraded(t *testing.T) {
-	line := support.CurrentLine()
-	line.MinCluster = "5.0.4"
+	line := support.ReleaseLine{Operator: 12, Minors: []support.Minor{{OpenShift: "5.0", Kubernetes: "1.36", MinPatch: 4}}}
 	r := startLine(t, line)
 	setVersion := func(version string) {
 		change := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"history":[{"state":"Completed","version":"`+version+`",

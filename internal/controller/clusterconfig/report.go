@@ -33,6 +33,9 @@ func (r *Reporter) evaluateSupport(facts nodespec.Cluster, err error) supportSta
 			message: "The cluster's configuration cannot be used: " + err.Error()}
 	}
 	decision := r.line.SupportCluster(facts)
+	if advice := r.line.UntestedAdvice(facts.Version); decision.Allowed && advice != "" {
+		return supportState{supported: true, reason: v1alpha1.ReasonClusterVersionUntested, message: advice}
+	}
 	if decision.Allowed {
 		return supportState{supported: true, reason: v1alpha1.ReasonSucceeded, message: decision.Message}
 	}
@@ -66,8 +69,11 @@ func NewReporter(
 
 func (r *Reporter) reportSupport(ctx context.Context, s supportState) error {
 	metrics.ClusterSupported.Set(s.supported, s.reason)
-	err := r.reported.Emit(ctx, r.live, r.namespace, r.events, s.reason, s.supported, func(operator *appsv1.Deployment) recorder.Event {
-		if s.supported {
+	err := r.reported.Emit(ctx, r.live, r.namespace, r.events, s.reason, s.reason == v1alpha1.ReasonSucceeded, func(operator *appsv1.Deployment) recorder.Event {
+		switch {
+		case s.reason == v1alpha1.ReasonClusterVersionUntested:
+			return recorder.Warning(operator, nil, s.reason, "CheckCluster", s.message)
+		case s.supported:
 			return recorder.Normal(operator, nil, operatorcondition.ClusterSupported, "CheckCluster", s.message)
 		}
 		return recorder.Warning(operator, nil, s.reason, "CheckCluster",

@@ -151,6 +151,17 @@ func TestTheOperatorTellsThatItCannotServeTheCluster(t *testing.T) {
 		expectEvents(t, r.reportResult(t, old, nil), "Warning ClusterVersionUnsupported")
 		expectEvents(t, r.reportResult(t, sdn, nil), "Warning NetworkUnsupported")
 	})
+	t.Run("a cluster newer than the tested versions is served, with a warning", func(t *testing.T) {
+		r, newer := newTrial(t, newOperatorCondition()), good
+		newer.Version = "5.2.0"
+		expectEvents(t, r.reportResult(t, newer, nil), "Warning ClusterVersionUntested The cluster is OpenShift 5.2.0")
+		expectEvents(t, r.reportResult(t, newer, nil))
+		if got := r.supportCondition(t); got.Status != metav1.ConditionTrue || got.Reason != v1alpha1.ReasonClusterVersionUntested {
+			t.Errorf("condition %+v", got)
+		}
+		expectMetric(t, v1alpha1.ReasonClusterVersionUntested, 1)
+		expectEvents(t, r.reportResult(t, good, nil), "Normal ClusterSupported")
+	})
 	t.Run("the metric has one series", func(t *testing.T) {
 		r := newTrial(t, newOperatorCondition())
 		r.reportResult(t, old, nil)

@@ -48,9 +48,7 @@ type Reconciler struct {
 	Gate *PolicyGate
 	// Conditions reports to OLM whether the operator may be replaced.
 	Conditions *operatorcondition.Writer
-	// ServerVersion returns the version of the API server, such as v1.34.2.
-	ServerVersion func(ctx context.Context) (string, error)
-	Clock         clock.WithTicker
+	Clock      clock.WithTicker
 
 	// upgradeable is the last condition reported to OLM.
 	upgradeable metav1.Condition
@@ -149,19 +147,7 @@ func nextReviewDelay(b *policyUpdate) time.Duration {
 
 // reportUpgradeable reports to OLM whether the operator may be replaced, if this has changed.
 func (r *Reconciler) reportUpgradeable(ctx context.Context, b *policyUpdate, pool disruptionpolicy.NodePool) error {
-	server, err := r.ServerVersion(ctx)
-	if err != nil {
-		return fmt.Errorf("read the version of the API server for the check of the kubelets: %w", err)
-	}
-	var kubelets []disruptionpolicy.Kubelet
-	for i := range b.state.Instances {
-		node := b.state.NodeOf(&b.state.Instances[i])
-		if node == nil {
-			continue
-		}
-		kubelets = append(kubelets, disruptionpolicy.Kubelet{Node: node.Name, Version: node.Status.NodeInfo.KubeletVersion})
-	}
-	decision := disruptionpolicy.Upgradeable(pool, b.settings, kubelets, server, b.now)
+	decision := disruptionpolicy.Upgradeable(pool, b.settings, b.now)
 	condition := metav1.Condition{
 		Type: operatorsv2.Upgradeable, Status: metav1.ConditionTrue, Reason: cmp.Or(decision.Reason,
 			v1alpha1.ReasonSucceeded), Message: decision.Message,

@@ -263,7 +263,6 @@ type process struct {
 	mgr        ctrl.Manager
 	// requests counts the requests to the API server except watches, and writes counts the writing requests.
 	requests, writes atomic.Int64
-	server           string
 	// configuration is the desired settings of all nodes.
 	configuration string
 	// refuse is the error of each create request; nil if requests are not refused.
@@ -273,7 +272,7 @@ type process struct {
 // start starts an operator. If run is true, the controller runs; otherwise the test reconciles.
 func (w *world) start(name string, run bool) *process {
 	w.t.Helper()
-	p := &process{w: w, recorder: events.NewFakeRecorder(10000), server: "v1.35.1"}
+	p := &process{w: w, recorder: events.NewFakeRecorder(10000)}
 	c := rest.CopyConfig(w.operatorConfig)
 	c.QPS = -1
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -313,7 +312,7 @@ func (w *world) start(name string, run bool) *process {
 	})
 	p.reconciler = disruption.Reconciler{
 		Gate: p.PolicyGate, Conditions: operatorcondition.NewWriter(p.mgr.GetClient(), p.mgr.GetAPIReader(), namespace, ""),
-		ServerVersion: func(context.Context) (string, error) { return p.server, nil }, Clock: clock.RealClock{},
+		Clock: clock.RealClock{},
 	}
 	if run {
 		w.requireNoError(p.reconciler.SetupWithManager(p.mgr))

@@ -70,6 +70,7 @@ func (r *Reconciler) newDependencies() *dependencies {
 	}
 	a.connect = connectPhase{client: r.Client, machines: inCluster, events: a.events, jitter: r.Jitter, namespace: r.Namespace}
 	a.specs = desired.SpecBuilder{
+		Line:    r.Line,
 		Payload: r.Payload, Nodes: a.nodes, Version: r.Version, Log: r.Log, PauseImage: r.PauseImage, Debug: r.Debug,
 	}
 	a.changes = &rollback.FailedChanges{Specs: a.specs, Clock: r.Clock, Namespace: r.Namespace, Version: r.Version}
@@ -112,7 +113,7 @@ func (r *Reconciler) wirePhases(a *dependencies) {
 		addresses: addressWatcher{lookUp: r.LookUp, jitter: r.Jitter},
 	}
 	a.replacement = replacementPhase{disruptor: a.disruptor, nodes: a.nodes}
-	a.eligibility = eligibilityPhase{line: r.Line, disruptor: a.disruptor, nodes: a.nodes}
+	a.eligibility = eligibilityPhase{line: r.Line, disruptor: a.disruptor, nodes: a.nodes, specs: a.specs}
 	a.adoptKey = adoptKeyPhase{idle: &a.idle, nodes: a.nodes, events: a.events}
 	a.identify = identifyPhase{nodes: a.nodes}
 	a.reboot = rebootPhase{

@@ -50,6 +50,7 @@ func (p activatePhase) reconcile(ctx context.Context, s *scope.Scope) *result.Re
 	to := &s.Instance.Status
 	to.FailedChange = nil
 	to.SpecDigest, to.Version, to.PublicKeyHash = spec.Digest(), p.version, s.Key.Hash()
+	to.Kubernetes = p.specs.KubernetesFor(s)
 	to.ConfigurationDigest = p.specs.ConfigurationDigest(s.Cluster)
 	s.MarkTrue(v1alpha1.ConditionReady, proven)
 	s.MarkTrue(v1alpha1.ConditionUpToDate, "The host matches the configuration of operator version "+p.version+".")

@@ -2,14 +2,17 @@ package instance
 
 import (
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/drain"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
@@ -19,6 +22,7 @@ type eligibilityPhase struct {
 	line      support.ReleaseLine
 	disruptor *drain.Disruptor
 	nodes     nodes.Nodes
+	specs     desired.SpecBuilder
 }
 
 // reconcile refuses a host before any connection: in an unsupported cluster, of a Machine that cannot become a node,
@@ -34,6 +38,9 @@ func (p eligibilityPhase) reconcile(ctx context.Context, s *scope.Scope) *result
 		decision = support.Machine(s.Cluster, s.Instance.Spec.Source.Machine.Name)
 	}
 	if decision.Allowed {
+		if o := p.checkPrograms(s, node); o != nil {
+			return o
+		}
 		return p.checkBuild(s, node)
 	}
 	next := "The operator continues when the cluster is supported. Until then, the operator does not connect to the host."
@@ -44,6 +51,22 @@ func (p eligibilityPhase) reconcile(ctx context.Context, s *scope.Scope) *result
 		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: result.Blocked,
 		Message: decision.Message, NextAction: next,
 	})
+}
+
+// checkPrograms refuses to contact the host of a node in service if the payload lacks a program for the cluster's
+// version of Kubernetes. Only another release of the operator has that program.
+func (p eligibilityPhase) checkPrograms(s *scope.Scope, node *corev1.Node) *result.Result {
+	if node == nil {
+		return nil
+	}
+	_, err := p.specs.Build(s, node)
+	var lacks *nodespec.MissingProgramsError
+	if !errors.As(err, &lacks) {
+		return nil
+	}
+	o := result.FromSpecError(err)
+	o.Outcome = result.Blocked
+	return refuseHost(s, node, o)
 }
 
 // checkBuild refuses to change or replace a node in service if a new host with the same Windows build would be

@@ -9,6 +9,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 // longName has 16 characters, one more than a computer name.
@@ -90,7 +91,7 @@ func TestANodeWaitsForThePatchVersionThatTheReleaseNeeds(t *testing.T) {
 	x := newTrial(t)
 	instance := machineInstance()
 	x.asNode(instance, x.key.Hash())
-	x.facts.Version, x.Line.MinCluster = "5.0.2", "5.0.3"
+	x.facts.Version, x.Line = "5.0.2", lineSince(3)
 	x.facts.ServiceCIDRs = []string{"172.31.0.0/16"} // so that there is something to do
 	instance, after := x.reconcile()
 	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
@@ -134,4 +135,9 @@ func TestANodeThatDoesNotWorkIsNotReadyInAClusterThatIsNoLongerSupported(t *test
 			expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
 		})
 	}
+}
+
+// lineSince returns a release line for OpenShift 5.0 from a patch version on.
+func lineSince(patch uint) support.ReleaseLine {
+	return support.ReleaseLine{Operator: 12, Minors: []support.Minor{{OpenShift: "5.0", Kubernetes: "1.36", MinPatch: patch}}}
 }

@@ -93,6 +93,7 @@ func (p idlePhase) finishUpToDate(ctx context.Context, s *scope.Scope) *result.R
 	s.MarkTrue(v1alpha1.ConditionUpToDate, "The host matches the configuration of operator version "+p.version+".")
 	s.Instance.Status.Version, s.Instance.Status.FailedChange = p.version, nil
 	s.Instance.Status.ConfigurationDigest = p.specs.ConfigurationDigest(s.Cluster)
+	s.Instance.Status.Kubernetes = p.specs.KubernetesFor(s)
 	if refused := s.Session.Reverts.Refused; refused != nil {
 		return withRequeueAfter(refused, s.RevertBackoff)
 	}

@@ -37,7 +37,7 @@ var refusals = map[string]struct {
 	messages []string
 }{
 	"a patch version that is too low": {
-		begin:  func(x *trial, _ string) { x.facts.Version, x.Line.MinCluster = "5.0.2", "5.0.3" },
+		begin:  func(x *trial, _ string) { x.facts.Version, x.Line = "5.0.2", lineSince(3) },
 		reason: v1alpha1.ReasonClusterVersionUnsupported, messages: []string{"OpenShift 5.0.2", "OpenShift 5.0.3"},
 	},
 	"an older minor version": {
@@ -106,7 +106,7 @@ func TestANodeInServiceStaysAsItIsWhereANewHostWouldBeRefused(t *testing.T) {
 						t.Errorf("it awaits version %q", instance.Status.ReplacementVersion)
 					}
 
-					*x.facts, x.Line.MinCluster = served, "5.0.0"
+					*x.facts, x.Line = served, lineSince(0)
 					if c.end != nil {
 						c.end(x, node)
 					}

@@ -19,6 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	replacementpolicy "github.com/windows-machine-config/wmco/internal/policy/replacement"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
@@ -80,7 +81,7 @@ func TestAMachineWhoseSuccessorWouldBeRefusedStays(t *testing.T) {
 		check    string
 		messages []string
 	}{
-		"whose patch version is too low": {func(w *world) { w.facts.Version, w.Line.MinCluster = "5.0.2", "5.0.3" },
+		"whose patch version is too low": {func(w *world) { w.facts.Version, w.Line = "5.0.2", lineSince(3) },
 			replacementpolicy.ClusterUnsupported, []string{"OpenShift 5.0.2", "OpenShift 5.0.3"}},
 		"of an older minor version": {func(w *world) { w.facts.Version = "4.22.9" }, replacementpolicy.ClusterUnsupported, []string{"4.22.9", "OpenShift 5.0"}},
 		"of a newer minor version":  {func(w *world) { w.facts.Version = "5.1.0" }, replacementpolicy.ClusterUnsupported, []string{"5.1.0", "OpenShift 5.0"}},
@@ -107,7 +108,7 @@ func TestAMachineWhoseSuccessorWouldBeRefusedStays(t *testing.T) {
 						t.Errorf("told is %q, without %q", event, part)
 					}
 				}
-				w.facts, w.clusterErr, w.Line.MinCluster = servedCluster(), nil, "5.0.0"
+				w.facts, w.clusterErr, w.Line = servedCluster(), nil, lineSince(0)
 				if w.reconcile(); len(w.deletingNames()) != 1 {
 					t.Errorf("deleted are %v in a cluster that is served", w.deletingNames())
 				}
@@ -215,4 +216,9 @@ func TestTheImageOfAProviderSpec(t *testing.T) {
 	if imageOf(nil) != "" {
 		t.Error("a Machine without a providerSpec has an image")
 	}
+}
+
+// lineSince returns a release line for OpenShift 5.0 from a patch version on.
+func lineSince(patch uint) support.ReleaseLine {
+	return support.ReleaseLine{Operator: 12, Minors: []support.Minor{{OpenShift: "5.0", Kubernetes: "1.36", MinPatch: patch}}}
 }

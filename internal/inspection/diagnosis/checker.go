@@ -108,12 +108,12 @@ func (c Checker) gatherEvidence(ctx context.Context, subject Subject, e *Evidenc
 
 // missingPayloadBytes returns the number of payload bytes missing on a host.
 func (c Checker) missingPayloadBytes(subject Subject, present map[string]string) int64 {
-	platform := ""
+	target := payload.Target{}
 	if subject.Cluster != nil {
-		platform = subject.Cluster.Platform
+		target = payload.Target{Platform: subject.Cluster.Platform, Kubernetes: c.Line.KubernetesFor(subject.Cluster.Version)}
 	}
 	total := int64(0)
-	for _, component := range c.Payload.Components(platform) {
+	for _, component := range c.Payload.Components(target) {
 		for _, file := range component.Files {
 			if _, there := present[file.SHA256]; !there {
 				total += file.Size

@@ -153,7 +153,7 @@ func onlyAgent(t *testing.T) *payload.Payload {
 // supportedCluster returns the facts of a supported cluster.
 func supportedCluster() *nodespec.Cluster {
 	return &nodespec.Cluster{
-		Platform: "AWS", Version: support.CurrentLine().Cluster + ".1", APIServerInternalURL: "https://api-int.example.com:6443",
+		Platform: "AWS", Version: support.CurrentLine().Newest().OpenShift + ".1", APIServerInternalURL: "https://api-int.example.com:6443",
 		Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true, HybridClusterNetworks: []string{"10.132.0.0/14"}},
 	}
 }

@@ -66,7 +66,7 @@ func TestAMachineIsReplacedInsteadOfSteps(t *testing.T) {
 func TestChangesAreHeldBackWhileANewHostWouldBeRefused(t *testing.T) {
 	const refused, accepted = "10.0.20348.169", "10.0.20348.681"
 	line := support.CurrentLine()
-	served := nodespec.Cluster{Platform: "AWS", Version: line.Cluster + ".3",
+	served := nodespec.Cluster{Platform: "AWS", Version: line.Newest().OpenShift + ".3",
 		Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true}}
 	newer := served
 	newer.Version = "99.0.0"

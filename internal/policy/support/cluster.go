@@ -45,7 +45,7 @@ func clusterTooOld(s clusterSubject) string {
 	switch {
 	case s.version == nil:
 		return fmt.Sprintf("The version %q of the cluster is not an OpenShift version: it must be three numbers, as in %s.0.",
-			s.Version, s.line.Cluster)
+			s.Version, s.line.Newest().OpenShift)
 	case s.version.LessThan(version.MustParseSemantic(MinClusterVersion)):
 		return fmt.Sprintf("The cluster is OpenShift %s. Windows nodes need OpenShift %s or later. Upgrade the cluster.",
 			s.Version, MinClusterVersion)
@@ -53,30 +53,32 @@ func clusterTooOld(s clusterSubject) string {
 	return ""
 }
 
-// clusterVersionUnsupported requires exactly the minor version of the line: in an older cluster the kubelets would be
-// newer than the API server, which Kubernetes does not allow, and newer clusters are not tested.
+// clusterVersionUnsupported requires a minor version that the line serves. In an older cluster the kubelets would be
+// newer than the API server, which Kubernetes does not allow. A slightly newer cluster is served with the newest
+// kubelet, because nodes without maintenance are the worse alternative.
 func clusterVersionUnsupported(s clusterSubject) string {
-	served := version.MustParseGeneric(s.line.Cluster)
-	step := "Upgrade the cluster, or install the release of the operator for this version."
-	switch {
-	case s.version.Major() == served.Major() && s.version.Minor() == served.Minor():
+	if _, served := s.line.MinorFor(s.Version); served {
 		return ""
-	case s.version.WithPreRelease("").GreaterThan(served):
+	}
+	step := "Upgrade the cluster, or install the release of the operator for this version."
+	if s.version.WithPreRelease("").GreaterThan(version.MustParseGeneric(s.line.Newest().OpenShift)) {
 		step = "Upgrade the operator."
 	}
-	return fmt.Sprintf("The cluster is OpenShift %s. This operator, of release line %d, supports OpenShift %s with Kubernetes %s. %s",
-		s.Version, s.line.Operator, s.line.Cluster, s.line.Kubernetes, step)
+	return fmt.Sprintf("The cluster is OpenShift %s. This operator, of release line %d, supports %s. %s",
+		s.Version, s.line.Operator, s.line.formatServed(), step)
 }
 
-// clusterPatchTooOld requires the minimum patch version of the line, for a cluster with the line's minor version. A
-// pre-release counts as the version that follows it. OKD releases have no patch version: the counter is in the
-// pre-release part, as in 5.0.0-okd-scos.3.
+// clusterPatchTooOld requires the minimum patch version of the cluster's minor version. A pre-release counts as the
+// version that follows it. OKD releases have no patch version: the counter is in the pre-release part, as in
+// 5.0.0-okd-scos.3.
 func clusterPatchTooOld(s clusterSubject) string {
-	if s.version.Patch() >= version.MustParseSemantic(s.line.MinCluster).Patch() || strings.Contains(s.version.PreRelease(), "okd-") {
+	minor, _ := s.line.MinorFor(s.Version)
+	if !isSameMinor(s.version, version.MustParseGeneric(minor.OpenShift)) || s.version.Patch() >= minor.MinPatch ||
+		strings.Contains(s.version.PreRelease(), "okd-") {
 		return ""
 	}
 	return fmt.Sprintf("The cluster is OpenShift %s. This operator, of release line %d, needs OpenShift %s or a later patch version of %s. Upgrade the cluster.",
-		s.Version, s.line.Operator, s.line.MinCluster, s.line.Cluster)
+		s.Version, s.line.Operator, minor.MinVersion(), minor.OpenShift)
 }
 
 func platformUnknown(s clusterSubject) string {

@@ -91,20 +91,38 @@ func WindowsReleases() []WindowsRelease {
 type ReleaseLine struct {
 	// Operator is the operator's major version.
 	Operator int
-	// Cluster is the minor version of OpenShift: "5.0". Kubernetes is the Kubernetes version of that OpenShift
-	// version and of the kubelets that the operator installs.
-	Cluster, Kubernetes string
-	// MinCluster is the first patch version of Cluster that meets all requirements of the operator: "5.0.3".
-	// MinKubernetes is its version of Kubernetes, which the Operator Lifecycle Manager checks: "1.36.2".
-	MinCluster, MinKubernetes string
+	// Minors are the served minor versions of OpenShift, the oldest first.
+	Minors []Minor
 }
+
+// Minor is a minor version of OpenShift that a release line serves.
+type Minor struct {
+	// OpenShift is the minor version: "5.0". Kubernetes is the minor version of Kubernetes in that OpenShift version,
+	// and of the kubelets that the operator installs there: "1.36".
+	OpenShift, Kubernetes string
+	// MinPatch is the first patch version of OpenShift that meets all requirements of the operator.
+	MinPatch uint
+	// Preview reports whether the minor version was not generally available when the line was released.
+	Preview bool
+}
+
+// MinVersion returns the oldest served version of the minor version: "5.0.3".
+func (m Minor) MinVersion() string { return fmt.Sprintf("%s.%d", m.OpenShift, m.MinPatch) }
 
 // ReleaseLines returns the lines of this operator, the oldest first. Releases of the operator belong to the last
 // line. The same applies to builds that are no releases, regardless of their version: the supported clusters depend
-// on the kubelet, not on the name of the build.
+// on the kubelets of the payload, not on the name of the build. Several OpenShift versions can have the same version
+// of Kubernetes.
 func ReleaseLines() []ReleaseLine {
 	return []ReleaseLine{
-		{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", MinCluster: "5.0.0", MinKubernetes: "1.36.0"},
+		{Operator: 12, Minors: []Minor{
+			{OpenShift: "4.20", Kubernetes: "1.33"},
+			{OpenShift: "4.21", Kubernetes: "1.34"},
+			{OpenShift: "4.22", Kubernetes: "1.35"},
+			{OpenShift: "4.23", Kubernetes: "1.36"},
+			{OpenShift: "5.0", Kubernetes: "1.36"},
+			{OpenShift: "5.1", Kubernetes: "1.37", Preview: true},
+		}},
 	}
 }
 

@@ -1,9 +1,11 @@
 package support
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/utils/ptr"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -109,17 +111,23 @@ func TestSupportCluster(t *testing.T) {
 		"no version":                       {at(""), expectation{"ClusterTooOld", version, nil}},
 		//
 		"the first version above the floor, which other releases serve": {at("4.6.8"), expectation{"ClusterVersionUnsupported", version,
-			[]string{"4.6.8", "5.0", "1.36", "12", "Upgrade the cluster"}}},
+			[]string{"4.6.8", "4.20", "5.0", "12", "Upgrade the cluster"}}},
 		//
-		"the minor version before": {at("4.22.9"), expectation{"ClusterVersionUnsupported", version,
-			[]string{"4.22.9", "OpenShift 5.0"}}},
-		//
-		"the minor version after": {at("5.1.0"), expectation{"ClusterVersionUnsupported", version,
-			[]string{"5.1.0", "OpenShift 5.0", "Upgrade the operator"}}},
-		"a candidate of the minor version after": {at("5.1.0-ec.2"), expectation{"ClusterVersionUnsupported", version,
+		"the minor version before the oldest": {at("4.19.30"), expectation{"ClusterVersionUnsupported", version,
+			[]string{"4.19.30", "OpenShift 4.20, 4.21", "Upgrade the cluster"}}},
+		"the oldest minor version": {at("4.20.0"), expectation{}},
+		"a preview":                {at("5.1.0"), expectation{}},
+		// a kubelet may be three minor versions older than the API server.
+		"three minor versions after the newest": {at("5.4.1"), expectation{}},
+		"four minor versions after the newest": {at("5.5.0"), expectation{"ClusterVersionUnsupported", version,
+			[]string{"5.5.0", "4.20, 4.21", "Upgrade the operator"}}},
+		"a candidate of it": {at("5.5.0-ec.2"), expectation{"ClusterVersionUnsupported", version,
 			[]string{"Upgrade the operator"}}},
+		"the major version after": {at("6.0.0"), expectation{"ClusterVersionUnsupported", version,
+			[]string{"Upgrade the operator"}}},
+		"a minor version that does not exist":    {at("4.24.0"), expectation{"ClusterVersionUnsupported", version, []string{"4.24.0"}}},
 		"the first release of the minor version": {at("5.0.0"), expectation{}},
-		"a candidate of it":                      {at("5.0.0-rc.4"), expectation{}},
+		"a candidate of a first release":         {at("5.0.0-rc.4"), expectation{}},
 		"a nightly build of it":                  {at("5.0.0-0.nightly-2026-07-01-081500"), expectation{}},
 		"a release of OKD":                       {at("5.0.0-okd-scos.3"), expectation{}},
 		//
@@ -135,40 +143,36 @@ func TestAReleaseLineServesItsMinorVersionAndNoOther(t *testing.T) {
 		operator      int
 		serves, other string
 	}{
-		{1, "4.6.8", "4.7.0"}, {2, "4.7.0", "4.6.8"}, {3, "4.8.1", "4.9.0"}, {7, "4.12.3", "4.11.0"}, {12, "5.0.0", "5.1.0"},
+		{1, "4.6.8", "4.10.0"}, {2, "4.7.0", "4.6.8"}, {3, "4.8.1", "4.12.0"}, {7, "4.12.3", "4.11.0"}, {12, "5.0.0", "5.4.0"},
 	}
 	for _, g := range guides {
-		line := ReleaseLine{Operator: g.operator, Cluster: g.serves[:strings.LastIndex(g.serves, ".")], Kubernetes: "1.x",
-			MinCluster: g.serves}
-		t.Run(line.Cluster, func(t *testing.T) {
+		line := newLine(g.operator, g.serves)
+		t.Run(g.serves, func(t *testing.T) {
 			c := newSupportedCluster("AWS")
 			c.Version = g.serves
 			expectation{}.checkDecision(t, line.SupportCluster(c))
 			c.Version = g.other
-			expectation{"ClusterVersionUnsupported", v1alpha1.ReasonClusterVersionUnsupported, []string{g.other, line.Cluster}}.checkDecision(t,
-				line.SupportCluster(c))
+			expectation{"ClusterVersionUnsupported", v1alpha1.ReasonClusterVersionUnsupported,
+				[]string{g.other, line.Newest().OpenShift}}.checkDecision(t, line.SupportCluster(c))
 		})
 	}
-	t.Run("the least patch version of each line is one of its minor version", func(t *testing.T) {
-		for _, line := range ReleaseLines() {
-			if !strings.HasPrefix(line.MinCluster, line.Cluster+".") || !strings.HasPrefix(line.MinKubernetes,
-				line.Kubernetes+".") {
-				t.Errorf("it is not: %+v", line)
-			}
-		}
-	})
-	t.Run("this release is of line 12, for OpenShift 5.0", func(t *testing.T) {
-		if line := CurrentLine(); line.Operator != 12 || line.Cluster != "5.0" || line.Kubernetes != "1.36" {
+	t.Run("this release is of line 12, for OpenShift 4.20 to 5.1", func(t *testing.T) {
+		if line := CurrentLine(); line.Operator != 12 || line.Oldest().OpenShift != "4.20" || line.Newest().OpenShift != "5.1" {
 			t.Errorf("it is %+v", line)
 		}
 	})
 }
 
+// newLine returns a line for the minor version of a version of OpenShift, from that patch version on.
+func newLine(operator int, minVersion string) ReleaseLine {
+	v := version.MustParseSemantic(minVersion)
+	return ReleaseLine{Operator: operator, Minors: []Minor{
+		{OpenShift: fmt.Sprintf("%d.%d", v.Major(), v.Minor()), Kubernetes: "1.99", MinPatch: v.Patch()}}}
+}
+
 // the guide's case, 7.1.0 on OpenShift 4.12, and the case of a future release.
 func TestAReleaseThatNeedsALaterPatchOfTheClusterSaysWhich(t *testing.T) {
-	guide := ReleaseLine{Operator: 7, Cluster: "4.12", Kubernetes: "1.25", MinCluster: "4.12.3",
-		MinKubernetes: "1.25.4"}
-	next := ReleaseLine{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", MinCluster: "5.0.3", MinKubernetes: "1.36.2"}
+	guide, next := newLine(7, "4.12.3"), newLine(12, "5.0.3")
 	const version, reason = "ClusterVersionUnsupported", v1alpha1.ReasonClusterVersionUnsupported
 	for name, c := range map[string]struct {
 		cluster string
@@ -181,8 +185,9 @@ func TestAReleaseThatNeedsALaterPatchOfTheClusterSaysWhich(t *testing.T) {
 		"a patch after it": {"4.12.10", guide, expectation{}},
 		"an earlier minor version": {"4.11.30", guide,
 			expectation{version, reason, []string{"4.11.30", "4.12"}}},
-		"a later minor version": {"4.13.5", guide,
-			expectation{version, reason, []string{"4.13.5", "4.12"}}},
+		"a later minor version": {"4.16.5", guide,
+			expectation{version, reason, []string{"4.16.5", "4.12"}}},
+		"a later minor version, within the limit": {"4.13.0", guide, expectation{}},
 		"the first patch, two short": {"5.0.0", next, expectation{"ClusterPatchTooOld", reason,
 			[]string{"OpenShift 5.0.0", "OpenShift 5.0.3"}}},
 		"a patch that is one short": {"5.0.2", next, expectation{"ClusterPatchTooOld", reason,
@@ -197,7 +202,7 @@ func TestAReleaseThatNeedsALaterPatchOfTheClusterSaysWhich(t *testing.T) {
 		"a release of OKD, which has no patch version":     {"5.0.0-okd-scos.3", next, expectation{}},
 		"a nightly build of OKD":                           {"5.0.0-0.okd-scos-2026-07-01-081500", next, expectation{}},
 		"a release of OKD for the minor version before it": {"4.22.0-okd-scos.7", next, expectation{version, reason, []string{"4.22.0-okd-scos.7", "5.0"}}},
-		"the minor version after it, as 5.1.0":             {"5.1.0", next, expectation{version, reason, []string{"5.1.0", "5.0"}}},
+		"a much later minor version":                       {"5.4.0", next, expectation{version, reason, []string{"5.4.0", "5.0"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := newSupportedCluster("AWS")

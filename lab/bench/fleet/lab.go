@@ -150,7 +150,7 @@ func (l *lab) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, component := range l.payload.Components("None") { // the platform of the lab's cluster
+	for _, component := range l.payload.Components(payload.Target{Platform: "None", Kubernetes: labpayload.Kubernetes}) {
 		for _, file := range component.Files {
 			l.result.PayloadBytes += file.Size
 		}

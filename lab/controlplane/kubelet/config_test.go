@@ -1,11 +1,15 @@
-// Package kubelet verifies that the kubelet of this version interprets its configuration files as the operator
-// intends. The files are the golden files of internal/nodespec.
+// Package kubelet verifies that the kubelet of a Kubernetes version interprets its configuration files as the operator
+// intends. The files are the golden files of internal/nodespec. The modules in payload/kubernetes-* have links to this
+// file, so that it runs with each version that the operator serves.
 package kubelet
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -14,8 +18,6 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/featuregate"
 	logsapi "k8s.io/component-base/logs/api/v1"
-	"k8s.io/kubernetes/pkg/credentialprovider"
-	"k8s.io/kubernetes/pkg/credentialprovider/plugin"
 	_ "k8s.io/kubernetes/pkg/features"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 	"k8s.io/kubernetes/pkg/kubelet/apis/config/validation"
@@ -25,12 +27,36 @@ import (
 
 const nodespec = "../../../internal/nodespec"
 
-// goldenFiles returns the golden files with a name, for every platform that has one.
+// minorVersion returns the minor version of Kubernetes in the module of the test: "1.36".
+func minorVersion(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	match := regexp.MustCompile(`\tk8s\.io/kubernetes v(1\.\d+)\.`).FindSubmatch(data)
+	if match == nil {
+		t.Fatal("go.mod requires no version of k8s.io/kubernetes")
+	}
+	return string(match[1])
+}
+
+// goldenFiles returns the golden files with a name for the version of the test: for the version of most tests of
+// internal/nodespec these are the files of every platform, for other versions those of one platform.
 func goldenFiles(t *testing.T, name string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(nodespec, "testdata", "*", name))
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no golden files %s; %v", name, err)
+	all, err := filepath.Glob(filepath.Join(nodespec, "testdata", "*", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const perVersion = "kubernetes-"
+	own := filepath.Join(nodespec, "testdata", perVersion+minorVersion(t), name)
+	if slices.Contains(all, own) {
+		return []string{own}
+	}
+	paths := slices.DeleteFunc(all, func(path string) bool { return strings.HasPrefix(filepath.Base(filepath.Dir(path)), perVersion) })
+	if len(paths) == 0 {
+		t.Fatalf("no golden files %s", name)
 	}
 	return paths
 }
@@ -42,7 +68,19 @@ func load(t *testing.T, path string) *kubeletconfig.KubeletConfiguration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := loader.Load(context.Background())
+	var config *kubeletconfig.KubeletConfiguration
+	switch loader := any(loader).(type) {
+	case interface {
+		Load(context.Context) (*kubeletconfig.KubeletConfiguration, error)
+	}:
+		config, err = loader.Load(t.Context())
+	case interface { // until Kubernetes 1.34
+		Load() (*kubeletconfig.KubeletConfiguration, error)
+	}:
+		config, err = loader.Load()
+	default:
+		t.Fatalf("%T has no known method Load", loader)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,8 +117,9 @@ func TestConfigurationIsWhatTheKubeletTakes(t *testing.T) {
 // The kubelet fails on an unknown gate or a gate that is locked. The operator embeds the list of gates that can
 // be changed.
 func TestFeatureGatesThatTheOperatorKnowsAreThoseOfTheKubelet(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(nodespec, "featuregates.txt"))
-	if err != nil {
+	list := filepath.Join(nodespec, "featuregates", minorVersion(t)+".txt")
+	data, err := os.ReadFile(list)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
 	var gates []string
@@ -91,8 +130,13 @@ func TestFeatureGatesThatTheOperatorKnowsAreThoseOfTheKubelet(t *testing.T) {
 	}
 	slices.Sort(gates)
 	if want := strings.Fields(string(data)); !slices.Equal(gates, want) {
-		t.Errorf("featuregates.txt lacks %v of the kubelet and has %v, which it lacks", missing(gates, want),
-			missing(want, gates))
+		if os.Getenv("UPDATE_FEATUREGATES") == "" {
+			t.Fatalf("the list lacks %v of the kubelet and has %v, which the kubelet lacks; run this test with "+
+				"UPDATE_FEATUREGATES=1", missing(gates, want), missing(want, gates))
+		}
+		if err := os.WriteFile(list, []byte(strings.Join(gates, "\n")+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -108,39 +152,4 @@ func allGates(t *testing.T) featuregate.MutableVersionedFeatureGate {
 // missing returns the elements of all that are not in some.
 func missing(all, some []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(some, name) })
-}
-
-func TestCredentialProviderIsWhatTheKubeletTakes(t *testing.T) {
-	programs := t.TempDir()
-	name := "ecr-credential-provider"
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
-	if err := os.WriteFile(filepath.Join(programs, name), nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range goldenFiles(t, "credential-provider-config.yaml") {
-		if err := plugin.RegisterCredentialProviderPlugins(path, programs, nil, nil); err != nil {
-			t.Errorf("%s: %v", path, err)
-		}
-	}
-}
-
-func TestCredentialsAreOfferedToTheirRegistries(t *testing.T) {
-	credentialprovider.SetPreferredDockercfgPath(filepath.Join(nodespec, "testdata", "registries"))
-	config, err := credentialprovider.ReadDockerConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var keyring credentialprovider.BasicDockerKeyring
-	keyring.Add(nil, config)
-	for image, want := range map[string]string{
-		"parts.example.com/org/app:v1": "org", "parts.example.com/other/app:v1": "", "quay.io/org/app:v1": "",
-		"private.example.com:5000/app": "user", "private.example.com/app": "",
-	} {
-		found, ok := keyring.Lookup(image)
-		if ok != (want != "") || ok && found[0].Username != want {
-			t.Errorf("%s is pulled with %d credentials, want those of %q", image, len(found), want)
-		}
-	}
 }

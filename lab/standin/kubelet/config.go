@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -43,7 +44,10 @@ func loadConfiguration(machine node.Machine, version string, args []string) (con
 	}
 	file := &kubeletconfig.KubeletConfiguration{}
 	if s.config != "" {
-		if file, err = loadFile(machine, s.config); err != nil {
+		if file, err = loadFile(machine, s.config); err == nil {
+			err = validate(file, minorVersion(version))
+		}
+		if err != nil {
 			return configuration{}, err
 		}
 	}
@@ -106,12 +110,21 @@ func loadFile(machine node.Machine, path string) (*kubeletconfig.KubeletConfigur
 		return nil, fmt.Errorf("failed to load kubelet config file, path: %s, error: no kind %q is registered for version %q",
 			path, file.Kind, file.APIVersion)
 	}
-	return file, validate(file)
+	return file, nil
 }
+
+// lockedLogQuery is the minor version of Kubernetes in which the gate NodeLogQuery was locked to true.
+const lockedLogQuery = 36
 
 // validate refuses configurations that the kubelet's own validation refuses, to the extent that tests need.
 // Source: k8s.io/kubernetes/pkg/kubelet/apis/config/validation.
-func validate(file *kubeletconfig.KubeletConfiguration) error {
+func validate(file *kubeletconfig.KubeletConfiguration, minor int) error {
+	switch gate, set := file.FeatureGates["NodeLogQuery"]; {
+	case minor < lockedLogQuery && !gate && ptr.Deref(file.EnableSystemLogQuery, false):
+		return errors.New("failed to validate kubelet configuration, error: invalid configuration: NodeLogQuery feature gate is required for enableSystemLogHandler")
+	case minor >= lockedLogQuery && set && !gate:
+		return errors.New("failed to set feature gates from initial flags-based config: cannot set feature gate NodeLogQuery to false, feature is locked to true")
+	}
 	low, high := ptr.Deref(file.ImageGCLowThresholdPercent, 80), ptr.Deref(file.ImageGCHighThresholdPercent, 85)
 	if low >= high {
 		return fmt.Errorf("failed to validate kubelet configuration, error: invalid configuration: imageGCLowThresholdPercent (--image-gc-low-threshold) %d must be less than imageGCHighThresholdPercent (--image-gc-high-threshold) %d",

@@ -162,7 +162,7 @@ func inputsOf(registries nodespec.Registries) nodespec.Inputs {
 		payload = append(payload, nodespec.Component{Name: strings.TrimSuffix(name, ".exe"),
 			Files: []nodespec.PayloadFile{file(name)}})
 	}
-	return nodespec.Inputs{
+	return nodespec.Inputs{Kubernetes: "1.36",
 		Cluster: nodespec.Cluster{
 			Platform: "None", APIServerInternalURL: "https://api-int.lab.example.com:6443", APIServerCA: "CA",
 			KubeletClientCA: "CA",

@@ -3,6 +3,7 @@
 package desired
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,12 +20,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 // SpecBuilder creates NodeSpecs.
 type SpecBuilder struct {
 	Payload *payload.Payload
 	Nodes   nodes.Nodes
+	Line    support.ReleaseLine
 	Version string // of the operator
 	Log     nodespec.LogSettings
 	// PauseImage is the image of the container that holds a pod's network; empty for the default of the NodeSpec.
@@ -38,7 +41,7 @@ func (m SpecBuilder) Build(s *scope.Scope, node *corev1.Node) (nodespec.NodeSpec
 	if status.Host == nil || len(status.Host.Addresses) == 0 {
 		return nodespec.NodeSpec{}, fmt.Errorf("host %s has not reported an IPv4 address yet", s.Instance.Spec.Address)
 	}
-	in, err := m.commonInputs(s.Cluster)
+	in, err := m.commonInputs(s.Cluster, m.KubernetesFor(s))
 	if err != nil {
 		return nodespec.NodeSpec{}, err
 	}
@@ -52,25 +55,31 @@ func (m SpecBuilder) Build(s *scope.Scope, node *corev1.Node) (nodespec.NodeSpec
 		NodeIP: certrequest.ChooseNodeIP(nodeIP, s.Cluster), BYOH: s.IsBYOH(), Registration: status.RegistrationID,
 	}
 	spec, err := nodespec.Make(in)
-	return spec, explainMissing(err, m.Payload)
+	return spec, explainMissing(err, m.Payload, in.Kubernetes)
 }
 
-// commonInputs returns the inputs that are the same for all hosts.
-func (m SpecBuilder) commonInputs(cluster nodespec.Cluster) (nodespec.Inputs, error) {
+// KubernetesFor returns the minor version of Kubernetes for the node of a host: the version of the cluster. In a
+// cluster that is not served, nodes keep their version.
+func (m SpecBuilder) KubernetesFor(s *scope.Scope) string {
+	return cmp.Or(m.Line.KubernetesFor(s.Cluster.Version), s.Instance.Status.Kubernetes)
+}
+
+// commonInputs returns the inputs that are the same for all hosts with a minor version of Kubernetes.
+func (m SpecBuilder) commonInputs(cluster nodespec.Cluster, kubernetes string) (nodespec.Inputs, error) {
 	agent, err := m.Payload.Agent()
 	if err != nil {
 		return nodespec.Inputs{}, err
 	}
 	return nodespec.Inputs{
-		Cluster: cluster, Payload: payloadComponents(m.Payload, cluster.Platform), Agent: payloadFile(agent),
-		OperatorVersion: m.Version, LogSettings: m.Log, Debug: m.Debug, PauseImage: m.PauseImage,
+		Cluster: cluster, Kubernetes: kubernetes, Payload: payloadComponents(m.Payload, payload.Target{Platform: cluster.Platform, Kubernetes: kubernetes}),
+		Agent: payloadFile(agent), OperatorVersion: m.Version, LogSettings: m.Log, Debug: m.Debug, PauseImage: m.PauseImage,
 	}, nil
 }
 
 // ConfigurationDigest returns a digest of the desired configuration of all nodes. If the configuration is unknown, the
 // digest is empty, and no host has a NodeSpec either.
 func (m SpecBuilder) ConfigurationDigest(cluster nodespec.Cluster) string {
-	in, err := m.commonInputs(cluster)
+	in, err := m.commonInputs(cluster, m.Line.KubernetesFor(cluster.Version))
 	if err != nil {
 		return ""
 	}
@@ -106,15 +115,16 @@ func (m SpecBuilder) NeedsUpdate(s *scope.Scope, node *corev1.Node) bool {
 	return err != nil || spec.Digest() != s.Instance.Status.SpecDigest
 }
 
-// explainMissing adds to an error of Make about missing programs why the payload lacks the programs.
-func explainMissing(err error, p *payload.Payload) error {
+// explainMissing adds to an error of Make about missing programs why the payload lacks the programs for a minor version
+// of Kubernetes.
+func explainMissing(err error, p *payload.Payload, kubernetes string) error {
 	var lacks *nodespec.MissingProgramsError
 	if !errors.As(err, &lacks) {
 		return err
 	}
 	var reasons []string
 	for _, program := range lacks.Programs {
-		if reason := p.Missing(componentOf(program, p)); reason != nil && !slices.Contains(reasons, reason.Error()) {
+		if reason := p.Missing(componentOf(program, p), kubernetes); reason != nil && !slices.Contains(reasons, reason.Error()) {
 			reasons = append(reasons, reason.Error())
 		}
 	}
@@ -135,11 +145,11 @@ func componentOf(program string, p *payload.Payload) string {
 	return strings.TrimSuffix(program, ".exe")
 }
 
-// payloadComponents returns the parts of the payload for hosts of a platform, without the agent, which is sent
+// payloadComponents returns the parts of the payload for the hosts of a cluster, without the agent, which is sent
 // separately before the other files.
-func payloadComponents(p *payload.Payload, platform string) []nodespec.Component {
+func payloadComponents(p *payload.Payload, target payload.Target) []nodespec.Component {
 	var result []nodespec.Component
-	for _, component := range p.Components(platform) {
+	for _, component := range p.Components(target) {
 		if component.Name == payload.ComponentAgent {
 			continue
 		}

@@ -1,0 +1,1 @@
+../../../lab/controlplane/kubelet/config_test.go

@@ -1,0 +1,1 @@
+../../../lab/controlplane/kubeproxy/config_test.go
