@@ -8,6 +8,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/payload"
+	labpayload "github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
@@ -15,7 +16,7 @@ import (
 // previous release, except the files of kubelet and agent.
 func (l lab) checkPrograms(name, before string, h *testenv.Host) {
 	l.Helper()
-	for _, component := range releaseByName(l.T, name).payload.Components(withoutMachines) {
+	for _, component := range releaseByName(l.T, name).payload.Components(payload.Target{Platform: withoutMachines, Kubernetes: labpayload.Kubernetes}) {
 		former, ok := releaseByName(l.T, before).payload.Manifest().Component(component.Name)
 		same := component.Name == "kubelet" || component.Name == payload.ComponentAgent
 		if !ok || slices.Equal(former.Files, component.Files) != same {

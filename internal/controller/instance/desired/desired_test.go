@@ -73,7 +73,7 @@ func TestAMissingProgramIsExplained(t *testing.T) {
 			[]string{"lacks kubelet.exe", "build the payload again"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := result.FromSpecError(explainMissing(c.err, c.payload))
+			o := result.FromSpecError(explainMissing(c.err, c.payload, "1.36"))
 			for _, want := range c.want {
 				if strings.Count(o.Message, want) != 1 {
 					t.Errorf("the status says %q, want once %q", o.Message, want)
@@ -86,11 +86,11 @@ func TestAMissingProgramIsExplained(t *testing.T) {
 	}
 	t.Run("but no other fault is", func(t *testing.T) {
 		other := errors.New("the cluster's DNS is not known")
-		if err := explainMissing(other, writeTestPayload(t, false, hybridOverlay)); !errors.Is(err, other) ||
+		if err := explainMissing(other, writeTestPayload(t, false, hybridOverlay), "1.36"); !errors.Is(err, other) ||
 			err.Error() != other.Error() {
 			t.Errorf("got %v", err)
 		}
-		if explainMissing(nil, writeTestPayload(t, false, hybridOverlay)) != nil {
+		if explainMissing(nil, writeTestPayload(t, false, hybridOverlay), "1.36") != nil {
 			t.Error("a fault where none was")
 		}
 		if o := result.FromSpecError(other); o.Reason != v1alpha1.ReasonClusterConfigurationInvalid {
