@@ -43,7 +43,7 @@ func kubectlColumns(t *testing.T) []column {
 
 // A working node that waits for a change has a status with the reason for the wait. The table must show that the
 // node works.
-func TestTheTableOfInstancesShowsWhichNodesWork(t *testing.T) {
+func TestInstanceColumns_ShowWorkingNodes(t *testing.T) {
 	instance := v1alpha1.WindowsInstance{Status: v1alpha1.WindowsInstanceStatus{
 		Summary: v1alpha1.ReasonOutsideMaintenanceWindow,
 		Conditions: []metav1.Condition{

@@ -27,7 +27,7 @@ func operatorDeployment(t *testing.T) appsv1.Deployment {
 }
 
 //
-func TestTheOperatorIsScheduledOnLinuxNodesOnly(t *testing.T) {
+func TestDeployment_ScheduledOnLinuxNodesOnly(t *testing.T) {
 	if got := operatorDeployment(t).Spec.Template.Spec.NodeSelector[corev1.LabelOSStable]; got != "linux" {
 		t.Errorf("the node selector asks for %q", got)
 	}
@@ -45,7 +45,7 @@ func deploymentVariables(t *testing.T) map[string]string {
 	return values
 }
 
-func TestTheManifestShowsTheDefaultsOfTheCode(t *testing.T) {
+func TestDeployment_ShowsDefaultsOfCode(t *testing.T) {
 	values := deploymentVariables(t)
 	t.Run("the pause image", func(t *testing.T) {
 		image := values["RELATED_IMAGE_WINDOWS_PAUSE"]

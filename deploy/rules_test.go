@@ -114,7 +114,7 @@ func splitRoles(roles []rbacv1.ClusterRole) (rules []rule) {
 	return rules
 }
 
-func TestTheOperatorsRightsAreSmall(t *testing.T) {
+func TestRBAC_OperatorRightsAreMinimal(t *testing.T) {
 	rules := splitRoles(readRoles(t))
 	if len(rules) < 50 {
 		t.Fatalf("there are only %d rules", len(rules))
@@ -168,7 +168,7 @@ func TestTheOperatorsRightsAreSmall(t *testing.T) {
 	})
 }
 
-func TestNoRoleHasAWildcard(t *testing.T) {
+func TestRBAC_NoRoleHasWildcard(t *testing.T) {
 	checked := 0
 	err := fs.WalkDir(deploy.Files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || strings.HasPrefix(path, "crd/") {

@@ -10,7 +10,7 @@ import (
 
 // Without KUBECTL the script calls the kubectl of PATH, and not itself recursively. The kubectl of this test
 // reports a host. R-017
-func TestTheScriptTakesKubectlByItsName(t *testing.T) {
+func TestDeployScript_CallsKubectlFromPath(t *testing.T) {
 	dir := t.TempDir()
 	program := "#!/bin/sh\ncase \"$*\" in *windowsinstances*) echo windowsinstance/one ;; esac\n"
 	if err := os.WriteFile(filepath.Join(dir, "kubectl"), []byte(program), 0o755); err != nil {
@@ -26,7 +26,7 @@ func TestTheScriptTakesKubectlByItsName(t *testing.T) {
 
 // The script reports a removal that does not end, and a remedy. kubectl alone would wait forever for the pod of a
 // disconnected node or for a namespace. R-017
-func TestTheRemovalSaysWhatItWaitsFor(t *testing.T) {
+func TestDeployScript_StuckRemovalReported(t *testing.T) {
 	for _, test := range []struct{ name, fails, want string }{
 		{"a pod", "deployment", "get pods -o wide"},
 		{"a namespace", "-k", "kubectl describe namespace openshift-windows-machine-config-operator"},

@@ -44,7 +44,7 @@ var settingFiles = map[string]string{
 	"which changes need no drain": "internal/cluster/nodedisruption.go",
 }
 
-func TestEachSettingOfLinuxWorkersHasAnEffectInTheTable(t *testing.T) {
+func TestLinuxSettings_EachHasEffectInTable(t *testing.T) {
 	text := readSection(t, "linux-settings.md", "## Every setting")
 	rows := tableRows(t, text, "| setting | where it is set | on Windows nodes | how, or why not |")
 	if len(rows) < 40 {

@@ -75,7 +75,7 @@ var settingChanges = map[string]func(*testing.T, *nodespec.Cluster, *nodespec.In
 	},
 }
 
-func TestWhatDisturbsPodsIsDocumented(t *testing.T) {
+func TestSettings_PodDisruptionDocumented(t *testing.T) {
 	before, spec := matchingFacts(t, newInputs(t))
 	if steps := plan.Make(before, spec).Steps; len(steps) > 0 {
 		t.Fatalf("the host is not what it should be: %s, %s", steps[0].Name, steps[0].Reason)

@@ -82,7 +82,7 @@ func firstCells(t *testing.T, document string) map[string]string {
 	return rows
 }
 
-func TestConditionsAndReasonsAreDocumented(t *testing.T) {
+func TestConditions_ConditionsAndReasonsDocumented(t *testing.T) {
 	rows := firstCells(t, "conditions.md")
 	inCode := map[string]bool{}
 	for _, source := range []struct{ files, names string }{
@@ -109,7 +109,7 @@ func TestConditionsAndReasonsAreDocumented(t *testing.T) {
 	}
 }
 
-func TestReasonsAreConstants(t *testing.T) {
+func TestReasons_AreConstants(t *testing.T) {
 	for _, pattern := range []string{"internal/controller/instance/*.go", "internal/controller/instance/*/*.go",
 		"internal/policy/*.go", "internal/policy/*/*.go"} {
 		for _, file := range parseFiles(t, pattern) {
@@ -172,7 +172,7 @@ var limitsForUsers = map[string]string{
 	"the longest delay of a retry":                                      "instance.maxRetryDelay",
 }
 
-func TestLimitsAreDocumented(t *testing.T) {
+func TestLimits_AreDocumented(t *testing.T) {
 	const document = "dev/time-limits.md"
 	rows := firstCells(t, document)
 	var limits []constant

@@ -149,7 +149,7 @@ func reasonsOf(t *testing.T, where, pkg string, reason ast.Expr, known map[strin
 
 var eventRow = regexp.MustCompile("(?m)^\\| (`[A-Z][A-Za-z]+`(?:, `[A-Z][A-Za-z]+`)*) \\| ([NW](?:, [NW])?) \\| .+ \\| .+ \\| .+ \\|$")
 
-func TestEveryEventIsDocumented(t *testing.T) {
+func TestEvents_EachIsDocumented(t *testing.T) {
 	documented := map[string]string{}
 	for _, row := range eventRow.FindAllStringSubmatch(readText(t, "events.md"), -1) {
 		for _, reason := range codeTexts(row[1]) {

@@ -10,7 +10,7 @@ import (
 var documentLink = regexp.MustCompile(`\]\(((?:\.\./)?[A-Za-z0-9/-]+\.md)\)`)
 
 // R-215
-func TestTheIndexHasEveryDocumentInTheOrderInWhichItIsNeeded(t *testing.T) {
+func TestIndex_ListsDocumentsInOrder(t *testing.T) {
 	var guides []string
 	for item := range strings.Lines(readSection(t, "README.md", "## Guides")) {
 		if regexp.MustCompile(`^\d\. `).MatchString(item) {
@@ -86,7 +86,7 @@ func guidesOfUsers(t *testing.T) (names []string) {
 	return names
 }
 
-func TestTroubleshootingBeginsWithTheHostThatNeverBecomesANode(t *testing.T) {
+func TestTroubleshooting_StartsWithFailedJoin(t *testing.T) {
 	text := readText(t, "troubleshooting.md")
 	if first := regexp.MustCompile(`(?m)^## (.*)$`).FindStringSubmatch(text); first == nil ||
 		first[1] != "The host never becomes a node" {
@@ -105,7 +105,7 @@ func TestTroubleshootingBeginsWithTheHostThatNeverBecomesANode(t *testing.T) {
 }
 
 // Administrators with experience of the legacy operator find each deviation on one page.
-func TestAdministratorsFindEveryDeviationOnOnePage(t *testing.T) {
+func TestMigration_EachDeviationListed(t *testing.T) {
 	told := map[string]string{}
 	for _, row := range tableRows(t, readText(t, "migrating.md"), "| | | legacy operator | now | effect for you |") {
 		told[row[1]] = row[0]

@@ -121,7 +121,7 @@ func describeDefault(name string, spec, schema fieldSchema) string {
 	return "Default: "
 }
 
-func TestThePagesOfTheKindsHaveExamplesThatAreRight(t *testing.T) {
+func TestKindPages_HaveValidExamples(t *testing.T) {
 	for page, newObject := range map[string]func() any{
 		"windowsinstance.md":         func() any { return &v1alpha1.WindowsInstance{} },
 		"windowsdisruptionpolicy.md": func() any { return &v1alpha1.WindowsDisruptionPolicy{} },

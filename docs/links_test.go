@@ -42,7 +42,7 @@ func headingAnchors(t *testing.T, path string) map[string]bool {
 	return found
 }
 
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestLinks_HaveTargets(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	for _, guide := range guidePaths(t) {
 		for _, match := range link.FindAllStringSubmatch(readText(t, guide), -1) {
@@ -65,7 +65,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-func TestExamplesThatAGuideNamesAreThere(t *testing.T) {
+func TestExamples_NamedByGuidesExist(t *testing.T) {
 	name := regexp.MustCompile(`examples/([a-z0-9-]+\.(?:yaml|xml))`)
 	named := map[string]bool{}
 	for _, guide := range guidePaths(t) {

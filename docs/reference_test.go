@@ -65,7 +65,7 @@ func argumentNames(t *testing.T, file string, position int, methods ...string) (
 	return names
 }
 
-func TestTheOperatorsFlagsAndVariablesAreDocumented(t *testing.T) {
+func TestReference_OperatorFlagsAndVariablesDocumented(t *testing.T) {
 	text := readSection(t, "reference.md", "## The operator")
 	var flags, variables []string
 	for _, row := range tableRows(t, text, "| flag | default | meaning |") {
@@ -78,7 +78,7 @@ func TestTheOperatorsFlagsAndVariablesAreDocumented(t *testing.T) {
 	compareNames(t, "variable", argumentNames(t, "cmd/wmco/main.go", 0, "Getenv", "LookupEnv"), variables)
 }
 
-func TestTheAgentsVerbsAndFlagsAreDocumented(t *testing.T) {
+func TestReference_AgentCommandsAndFlagsDocumented(t *testing.T) {
 	inCode := map[string][]string{"version": nil}
 	for _, c := range findConstants(t, "internal/agentapi/agentapi.go", "^(Facts|Inspect|Collect|Plan|Apply|Verify|Remove|Rollback|Commit|Patch|Reboot|Renew|Service)$") {
 		name, _ := strconv.Unquote(c.value.(*ast.BasicLit).Value)
@@ -97,7 +97,7 @@ func TestTheAgentsVerbsAndFlagsAreDocumented(t *testing.T) {
 		argumentNames(t, "internal/agent/flags.go", 0, "Func")...), flags)
 }
 
-func TestLabelsAndAnnotationsAreDocumented(t *testing.T) {
+func TestReference_LabelsAndAnnotationsDocumented(t *testing.T) {
 	var inCode, documented []string
 	for _, c := range findConstants(t, "api/v1alpha1/names.go", "^(Label|Annotation|Taint)") {
 		name, err := strconv.Unquote(c.value.(*ast.BasicLit).Value)
@@ -116,7 +116,7 @@ func TestLabelsAndAnnotationsAreDocumented(t *testing.T) {
 }
 
 // Each field of the API has a comment, and docs/api.md contains it. `make generate` writes that document.
-func TestEveryFieldOfTheAPIIsDescribed(t *testing.T) {
+func TestAPI_EachFieldDescribed(t *testing.T) {
 	fields := 0
 	for _, file := range parseFiles(t, "api/v1alpha1/[a-y]*.go") {
 		ast.Inspect(file, func(node ast.Node) bool {

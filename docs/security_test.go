@@ -50,7 +50,7 @@ func citedTests(t *testing.T, document string) map[string][]string {
 	return tests
 }
 
-func TestWhatDocumentsSayIsShownByTestsThatAreThere(t *testing.T) {
+func TestCitedTests_Exist(t *testing.T) {
 	for _, document := range []string{attackPage, "escaped-bugs.md"} {
 		tests := citedTests(t, document)
 		if len(tests) < 5 {
@@ -124,7 +124,7 @@ func verbsByResource(t *testing.T) map[string][]string {
 	return found
 }
 
-func TestEveryRightOfTheOperatorIsInTheSecurityGuide(t *testing.T) {
+func TestSecurityGuide_ListsEachRight(t *testing.T) {
 	rows := map[string][]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z/`, ]+`) \\| ([a-z, ]+) \\| .*$").FindAllStringSubmatch(readText(t, rightsReference), -1) {
 		for name := range strings.SplitSeq(row[1], ", ") {
@@ -149,7 +149,7 @@ func TestEveryRightOfTheOperatorIsInTheSecurityGuide(t *testing.T) {
 	}
 }
 
-func TestEveryAdmissionPolicyIsInTheSecurityGuide(t *testing.T) {
+func TestSecurityGuide_ListsEachAdmissionPolicy(t *testing.T) {
 	source, err := os.ReadFile("../internal/controller/admission/policies.go")
 	if err != nil {
 		t.Fatal(err)

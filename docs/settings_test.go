@@ -56,7 +56,7 @@ func codeTexts(text string) []string {
 	return texts
 }
 
-func TestFollowedFieldsOfTheKubeletAreDocumented(t *testing.T) {
+func TestSettings_FollowedKubeletFieldsDocumented(t *testing.T) {
 	var documented []string
 	for _, row := range tableRows(t, readSection(t, "settings.md", "## Kubelet"), "| followed | fields |") {
 		documented = append(documented, codeTexts(row[1])...)
@@ -78,7 +78,7 @@ func TestFollowedFieldsOfTheKubeletAreDocumented(t *testing.T) {
 	}
 }
 
-func TestDefaultsOfLogRotationAreDocumented(t *testing.T) {
+func TestSettings_LogRotationDefaultsDocumented(t *testing.T) {
 	rows := tableRows(t, readSection(t, "settings.md", "## Logs"), "| variable | default | meaning |")
 	values := map[string]string{}
 	for _, row := range rows {
@@ -101,7 +101,7 @@ func TestDefaultsOfLogRotationAreDocumented(t *testing.T) {
 }
 
 // The lifted limits of earlier guides link to the description of the lifting.
-func TestLiftedLimitsAreNamed(t *testing.T) {
+func TestLimits_LiftedLimitsNamed(t *testing.T) {
 	limits := map[string]string{}
 	for _, row := range tableRows(t, readSection(t, "support.md", "## Limits"), "| | limit of legacy operators | now |") {
 		limits[row[0]] = row[len(row)-1]
@@ -115,7 +115,7 @@ func TestLiftedLimitsAreNamed(t *testing.T) {
 }
 
 // These statements of the guide must not get lost.
-func TestTheGuideToSettingsSays(t *testing.T) {
+func TestSettings_GuideHasRequiredStatements(t *testing.T) {
 	for _, test := range []struct {
 		heading, page string
 		texts         []string
@@ -142,7 +142,7 @@ func TestTheGuideToSettingsSays(t *testing.T) {
 }
 
 // R-125, R-129
-func TestTheGuideToWorkloadsSays(t *testing.T) {
+func TestWorkloads_GuideHasRequiredStatements(t *testing.T) {
 	workloads := readText(t, "workloads.md")
 	for _, part := range []string{"`docker`", "examples/runtime-class-docker.yaml",
 		"The image must match the Windows version of the node", "10.0.20348"} {
@@ -152,7 +152,7 @@ func TestTheGuideToWorkloadsSays(t *testing.T) {
 	}
 }
 
-func TestIdentitiesOfServicesAreDocumented(t *testing.T) {
+func TestSettings_ServiceIdentitiesDocumented(t *testing.T) {
 	rows := map[string][]string{}
 	for _, row := range tableRows(t, readSection(t, "settings.md", "## Services and their rights"),
 		"| service | user | group | may |") {
@@ -175,7 +175,7 @@ func TestIdentitiesOfServicesAreDocumented(t *testing.T) {
 }
 
 // R-124, R-125
-func TestContainerdHasTheHandlersOfTheRuntimeClasses(t *testing.T) {
+func TestContainerd_HasHandlersOfRuntimeClasses(t *testing.T) {
 	spec := newNodeSpec(t, newInputs(t))
 	i := slices.IndexFunc(spec.Files, func(f nodespec.File) bool {
 		return strings.HasSuffix(f.Path, `\containerd_conf.toml`)
@@ -192,7 +192,7 @@ func TestContainerdHasTheHandlersOfTheRuntimeClasses(t *testing.T) {
 	}
 }
 
-func TestEventsOfTheClusterAreDocumented(t *testing.T) {
+func TestSupport_ClusterEventsDocumented(t *testing.T) {
 	support := readSection(t, "support.md", "## How faults are reported")
 	for _, c := range findConstants(t, "internal/controller/clusterconfig/*.go", "^reason") {
 		if name := c.value.(*ast.BasicLit).Value; !strings.Contains(support, "`"+strings.Trim(name, `"`)+"`") {

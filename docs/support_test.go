@@ -8,7 +8,7 @@ import (
 )
 
 // The guide contains each limit of the earlier guides, with the state from the table of requirements.
-func TestNoLimitIsLeftOut(t *testing.T) {
+func TestSupport_EachLimitListed(t *testing.T) {
 	states := map[string]string{}
 	for _, row := range regexp.MustCompile(`(?m)^\| (L-\d+) \| [^|]+ \| ([^|]+) \|`).FindAllStringSubmatch(readText(t,
 		"requirements.md"), -1) {
@@ -30,7 +30,7 @@ func TestNoLimitIsLeftOut(t *testing.T) {
 }
 
 // R-185
-func TestTheGuideSaysSinceWhichReleaseAPlatformIsThere(t *testing.T) {
+func TestSupport_FirstReleaseOfPlatformsDocumented(t *testing.T) {
 	_, platforms, _ := strings.Cut(readSection(t, "support.md", "### In words"), "\nPlatforms were added")
 	words := strings.Join(strings.Fields(platforms), " ")
 	for _, part := range []string{

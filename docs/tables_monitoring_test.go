@@ -89,7 +89,7 @@ func alertTable(all []monitoring.Alert) string {
 	return b.String()
 }
 
-func TestARowSaysWhatBoundsALabel(t *testing.T) {
+func TestMetricTable_ShowsBoundOfLabel(t *testing.T) {
 	got := metricTable([]metrics.Definition{{Name: "wmco_a_total", Type: metrics.TypeCounter, Help: "All.", Labels: []metrics.Label{
 		{Name: "reason", Values: "reasons of conditions.md", MaxValues: 128}, {Name: "node", Values: "one for each node"}}}})
 	want := "| `wmco_a_total` | counter | `reason`: reasons of [conditions.md](conditions.md), at most 128<br>`node`: one for each node | All. |\n"
@@ -98,7 +98,7 @@ func TestARowSaysWhatBoundsALabel(t *testing.T) {
 	}
 }
 
-func TestARowSaysWhyAnExpressionHasNoData(t *testing.T) {
+func TestExpressionTable_ShowsReasonForMissingData(t *testing.T) {
 	got := expressionTable([]expression{{Where: "console", Shows: "CPU", Expr: `a{b=~"c|d"}`, Value: 1},
 		{Where: "console", Shows: "load", Expr: "node_load1", None: "Windows has none."}})
 	want := "| console | CPU | `a{b=~\"c\\|d\"}` | yes |\n| console | load | `node_load1` | no. Windows has none. |\n"

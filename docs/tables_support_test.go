@@ -100,7 +100,7 @@ func textOrNo(is bool, yes string) string {
 	return "no"
 }
 
-func TestTablesOfWhatIsSupported(t *testing.T) {
+func TestSupportTables(t *testing.T) {
 	got := supportTables(
 		[]support.Platform{
 			{Name: "Cloud", Title: "The Cloud", Windows: []string{"Windows B"}, Machines: true, MaxMachineNameLength: 15,

@@ -57,7 +57,7 @@ func replaceGenerated(document string, texts ...string) (string, error) {
 	return fresh + document, nil
 }
 
-func TestADocumentKeepsWhatIsWrittenByHand(t *testing.T) {
+func TestReplaceGenerated_KeepsHandwrittenText(t *testing.T) {
 	const before = "a\n" + begin + "\nold\n" + end + "\nb\n" + begin + "\n" + end + "\nc\n"
 	const after = "a\n" + begin + "\n\n1\n" + end + "\nb\n" + begin + "\n\n2\n" + end + "\nc\n"
 	if got, err := replaceGenerated(before, "1", "2"); err != nil || got != after {

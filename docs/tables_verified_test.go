@@ -286,7 +286,7 @@ func newReport(where hosttest.Environment, results ...hosttest.Result) hosttest.
 	return hosttest.Report{Environment: where, System: "Windows Server 2022", Results: results}
 }
 
-func TestTablesOfWhatWasVerified(t *testing.T) {
+func TestVerifiedTables(t *testing.T) {
 	columns := []column{
 		{environment: hosttest.Wine, title: "Wine", ran: true, report: newReport(hosttest.Wine,
 			hosttest.Result{Operation: "Files.Write", Behavior: "a write replaces", Result: hosttest.Verified},
@@ -310,7 +310,7 @@ func TestTablesOfWhatWasVerified(t *testing.T) {
 	}
 }
 
-func TestNothingIsCalledWhatItsEnvironmentCannotShow(t *testing.T) {
+func TestCheckReport_ImpossibleResultsRejected(t *testing.T) {
 	of := func(status hosttest.Status) hosttest.Result {
 		return hosttest.Result{Operation: "Files.Write", Behavior: "a write replaces", Result: status}
 	}
@@ -370,7 +370,7 @@ func TestReadColumns(t *testing.T) {
 	})
 }
 
-func TestAnswersOfTheWitness(t *testing.T) {
+func TestWitnessAnswers_ShownPerWindowsRelease(t *testing.T) {
 	columns, err := readColumns(fstest.MapFS{}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ var placeholders = []string{
 }
 
 //
-func TestTheAPIServerAcceptsEveryExample(t *testing.T) {
+func TestExamples_AcceptedByAPIServer(t *testing.T) {
 	c := newStrictClient(t)
 	if err := c.Create(t.Context(), read(t, "wmco-namespace.yaml")); client.IgnoreAlreadyExists(err) != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestTheAPIServerAcceptsEveryExample(t *testing.T) {
 
 // The examples equal the guides' examples, and the generator creates the same objects from a worker that contains
 // only the values left open.
-func TestTheGeneratorMakesTheExamples(t *testing.T) {
+func TestExamples_MatchGenerator(t *testing.T) {
 	for _, test := range []struct {
 		name, worker string
 		options      machineset.Options
@@ -151,7 +151,7 @@ type awsProviderSpec struct {
 }
 
 //
-func TestNamespaceIsMonitored(t *testing.T) {
+func TestNamespace_IsMonitored(t *testing.T) {
 	namespace := read(t, "wmco-namespace.yaml")
 	if namespace.GetName() != "openshift-windows-machine-config-operator" ||
 		namespace.GetLabels()["openshift.io/cluster-monitoring"] != "true" {
@@ -179,7 +179,7 @@ func TestOperatorLifecycleManager(t *testing.T) {
 }
 
 // The example contains every field of the kind, and the operator accepts it.
-func TestTheDisruptionPolicyCanBeFollowed(t *testing.T) {
+func TestDisruptionPolicy_ExampleIsCompleteAndValid(t *testing.T) {
 	object := read(t, "windows-disruption-policy.yaml")
 	var example v1alpha1.WindowsDisruptionPolicy
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object,
@@ -205,7 +205,7 @@ func TestTheDisruptionPolicyCanBeFollowed(t *testing.T) {
 }
 
 //
-func TestTheWebServerRunsWhatItsImageHas(t *testing.T) {
+func TestWebServer_CommandExistsInImage(t *testing.T) {
 	for _, name := range []string{"win-webserver.yaml", "win-webserver-tolerations.yaml"} {
 		containers, _, err := unstructured.NestedSlice(read(t, name).Object, "spec", "template", "spec", "containers")
 		if err != nil || len(containers) != 1 {

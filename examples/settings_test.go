@@ -25,7 +25,7 @@ func readTyped[T any](t *testing.T, name string) T {
 	return object
 }
 
-func TestWindowsNodesFollowTheMirrors(t *testing.T) {
+func TestMirrors_FollowedByWindowsNodes(t *testing.T) {
 	sources := map[string][]configv1.ImageMirror{}
 	for _, m := range readTyped[configv1.ImageTagMirrorSet](t, "image-tag-mirror-set.yaml").Spec.ImageTagMirrors {
 		sources[m.Source] = append(sources[m.Source], m.Mirrors...)
@@ -48,7 +48,7 @@ func TestWindowsNodesFollowTheMirrors(t *testing.T) {
 	}
 }
 
-func TestWindowsNodesFollowTheKubeletConfig(t *testing.T) {
+func TestKubeletConfig_FollowedByWindowsNodes(t *testing.T) {
 	raw := readTyped[machineconfigv1.KubeletConfig](t, "kubelet-config.yaml").Spec.KubeletConfig.Raw
 	if err := yaml.UnmarshalStrict(raw, &kubeletconfigv1beta1.KubeletConfiguration{}); err != nil {
 		t.Error(err)

@@ -48,7 +48,7 @@ func checkGenerated(t *testing.T, want *unstructured.Unstructured, o machineset.
 }
 
 //
-func TestTheVSphereExampleWithoutAResourcePool(t *testing.T) {
+func TestVSphereExample_ValidWithoutResourcePool(t *testing.T) {
 	example := read(t, "machineset-vsphere.yaml")
 	workspace := []string{"spec", "template", "spec", "providerSpec", "value", "workspace"}
 	if _, found, err := unstructured.NestedString(example.Object, append(workspace, "resourcePool")...); !found ||
@@ -67,7 +67,7 @@ func TestTheVSphereExampleWithoutAResourcePool(t *testing.T) {
 }
 
 //
-func TestTheAzureExampleForWindowsServer2022(t *testing.T) {
+func TestAzureExample_ValidForWindowsServer2022(t *testing.T) {
 	example := read(t, "machineset-azure.yaml")
 	sku := []string{"spec", "template", "spec", "providerSpec", "value", "image", "sku"}
 	if value, _, err := unstructured.NestedString(example.Object, sku...); value != "2019-Datacenter-with-Containers" ||

@@ -37,7 +37,7 @@ func decodeObject[T any](t *testing.T, object *unstructured.Unstructured) T {
 }
 
 //
-func TestTheWebServerIsTheGuides(t *testing.T) {
+func TestWebServer_MatchesGuides(t *testing.T) {
 	want := appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{Name: "win-webserver", Labels: map[string]string{"app": "win-webserver"}},
@@ -66,7 +66,7 @@ func TestTheWebServerIsTheGuides(t *testing.T) {
 }
 
 //
-func TestTheRuntimeClassesAreTheGuides(t *testing.T) {
+func TestRuntimeClasses_MatchGuides(t *testing.T) {
 	for example, c := range map[string]struct{ name, build string }{
 		"runtime-class.yaml":      {"windows2019", "10.0.17763"},
 		"runtime-class-2022.yaml": {"windows2022", "10.0.20348"},
@@ -94,7 +94,7 @@ func TestTheRuntimeClassesAreTheGuides(t *testing.T) {
 }
 
 //
-func TestTheWebServerOfTheOlderGuidesRunsTheSame(t *testing.T) {
+func TestWebServer_LegacyExampleRunsSameCommand(t *testing.T) {
 	deployment := decodeObject[appsv1.Deployment](t, read(t, "win-webserver-tolerations.yaml"))
 	spec := deployment.Spec.Template.Spec
 	if diff := cmp.Diff(webServerCommand(t), spec.Containers[0].Command); diff != "" {
@@ -114,7 +114,7 @@ func TestTheWebServerOfTheOlderGuidesRunsTheSame(t *testing.T) {
 }
 
 //
-func TestTheServiceIsALoadBalancer(t *testing.T) {
+func TestService_IsLoadBalancer(t *testing.T) {
 	want := corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: metav1.ObjectMeta{Name: "win-webserver", Labels: map[string]string{"app": "win-webserver"}},

@@ -56,7 +56,7 @@ const (
 	kubernetes = "-ldflags -s -w " + component + "Version=v1.36.3 " + component + "Major=1 " + component + "Minor=36 "
 )
 
-func TestHowEachProgramIsBuilt(t *testing.T) {
+func TestBuild_CommandOfEachProgram(t *testing.T) {
 	for _, c := range []struct{ program, module, output, how, platform string }{
 		{"lab-controlplane", "/lab/controlplane", "lab-controlplane", kubernetes + ".", "linux/"},
 		{"kubectl", "/lab/controlplane", "kubectl", kubernetes + "k8s.io/kubernetes/cmd/kubectl", "linux/"},
@@ -81,7 +81,7 @@ func TestHowEachProgramIsBuilt(t *testing.T) {
 	}
 }
 
-func TestFIPSIsForWhatAClusterRuns(t *testing.T) {
+func TestBuild_FIPSForClusterProgramsOnly(t *testing.T) {
 	for program, want := range map[string]bool{"wmco": true, "operator-linux-amd64": true, "wicd.exe": true, "lab": false,
 		"lab-controlplane": false, "plugin-linux-amd64": false, "kubectl-windows": false, "gotestsum": false} {
 		called, output, err := runBuild(t, []string{"FIPS=1"}, program)
@@ -91,13 +91,13 @@ func TestFIPSIsForWhatAClusterRuns(t *testing.T) {
 	}
 }
 
-func TestAProgramThatThereIsNotIsRefused(t *testing.T) {
+func TestBuild_UnknownProgramRejected(t *testing.T) {
 	if called, output, err := runBuild(t, nil, "wmcp"); err == nil || called != "" || !strings.Contains(output, "wmcp") {
 		t.Errorf("go is called with %q, %v, %s", called, err, output)
 	}
 }
 
-func TestAFileGetsALineForEachFifthOfWhatIsCompiled(t *testing.T) {
+func TestBuild_ProgressPrintedEveryTwentyPercent(t *testing.T) {
 	_, output, err := runBuild(t, []string{"PRINTS=" + strings.Repeat("go: downloading example.com/a v1.0.0\n", 9) +
 		strings.Repeat("example.com/a/b\n", 100), "STALE=" + strings.Repeat("x\n", 100)}, "wmco")
 	want := "  wmco: fetching Go modules\n  wmco: 0 % compiled\n  wmco: 20 % compiled\n  wmco: 40 % compiled\n  wmco: 60 % compiled\n" +
@@ -107,13 +107,13 @@ func TestAFileGetsALineForEachFifthOfWhatIsCompiled(t *testing.T) {
 	}
 }
 
-func TestWithNothingToDoNothingIsPrinted(t *testing.T) {
+func TestBuild_NothingPrintedIfUpToDate(t *testing.T) {
 	if _, output, err := runBuild(t, nil, "wmco", "lab"); err != nil || output != "" {
 		t.Errorf("%v, it prints:\n%s", err, output)
 	}
 }
 
-func TestComplaintsOfTheCompilerArePassedOnAndEndTheBuild(t *testing.T) {
+func TestBuild_CompilerErrorsPrintedAndStopBuild(t *testing.T) {
 	called, output, err := runBuild(t, []string{"PRINTS=a\n# b\nb.go:1:2: undefined: x\n", "STATUS=1"}, "wmco", "lab")
 	if err == nil || strings.Contains(called, "lab") || !strings.Contains(output, "# b\nb.go:1:2: undefined: x\n") ||
 		strings.Contains(output, "built") {
@@ -121,7 +121,7 @@ func TestComplaintsOfTheCompilerArePassedOnAndEndTheBuild(t *testing.T) {
 	}
 }
 
-func TestAVersionOfKubernetesIsNeededForItsProgramsAlone(t *testing.T) {
+func TestBuild_OnlyKubernetesProgramsNeedKubernetesVersion(t *testing.T) {
 	for program, needed := range map[string]bool{"wmco": false, "operator-linux-amd64": false, "wicd.exe": false, "lab": false, "golangci-lint": false,
 		"lab-controlplane": true, "kubectl": true} {
 		called, output, err := runBuild(t, []string{noKubernetes}, program)

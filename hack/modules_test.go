@@ -50,7 +50,7 @@ func programModules(t *testing.T) map[string]bool {
 // The control plane and OLM's validators share half of their packages with the product. If a module requires
 // another version of any dependency, Go compiles the dependent packages again. A first build would take minutes
 // longer.
-func TestTheModulesThatAreBuiltTogetherRequireTheSameVersions(t *testing.T) {
+func TestModules_BuiltTogetherRequireSameVersions(t *testing.T) {
 	root, compiled := requiredVersions(t, "."), programModules(t)
 	for _, dir := range []string{"lab/controlplane", "hack/bundle/validate"} {
 		for module, version := range requiredVersions(t, dir) {
@@ -64,7 +64,7 @@ func TestTheModulesThatAreBuiltTogetherRequireTheSameVersions(t *testing.T) {
 
 // The lab's module parses the operator's configuration for the kubelet and for kube-proxy, instead of the modules
 // of these programs.
-func TestTheLabsKubernetesIsTheOneOfTheNodes(t *testing.T) {
+func TestModules_LabKubernetesMatchesNodes(t *testing.T) {
 	const module = "k8s.io/kubernetes"
 	want := requiredVersions(t, "lab/controlplane")[module]
 	for _, dir := range []string{"payload/kubelet", "payload/kube-proxy"} {

@@ -44,7 +44,7 @@ func readWorkflows(t *testing.T) map[string]workflow {
 }
 
 // The owner of an action can move a tag to other code.
-func TestActionsArePinnedByCommit(t *testing.T) {
+func TestWorkflows_ActionsPinnedByCommit(t *testing.T) {
 	pinned := regexp.MustCompile(`^[\w-]+/[\w-]+@[0-9a-f]{40}$`)
 	commits := map[string]string{}
 	for file, w := range readWorkflows(t) {
@@ -67,7 +67,7 @@ func TestActionsArePinnedByCommit(t *testing.T) {
 }
 
 // The repository scripts that workflows call exist, tested packages exist, and bash can parse the steps.
-func TestTheStepsOfWorkflows(t *testing.T) {
+func TestWorkflows_StepsAreValid(t *testing.T) {
 	script := regexp.MustCompile(`(?m)^\.[\w\\/.-]+`)
 	packages := regexp.MustCompile(`\./((?:cmd|internal|test)/[\w/]+)`)
 	for file, w := range readWorkflows(t) {

@@ -34,7 +34,7 @@ func init() {
 }
 
 // D-4, L-22
-func TestAHostWithoutAPointerRecordBecomesReady(t *testing.T) {
+func TestAddresses_HostWithoutPTRRecordBecomesReady(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	if names, err := net.DefaultResolver.LookupAddr(t.Context(), r.Host("instance-1").Options.Address); err == nil ||
 		questions.Load() == 0 {
@@ -50,7 +50,7 @@ func TestAHostWithoutAPointerRecordBecomesReady(t *testing.T) {
 }
 
 //
-func TestAHostListedByNameIsConfiguredOnce(t *testing.T) {
+func TestAddresses_HostListedByNameConfiguredOnce(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{DNSName: "instance-1.example.com"}}})
 	run(t, r)
 	list(t, r)
@@ -100,7 +100,7 @@ func waitForHeartbeat(t *testing.T, r *testenv.Environment, name string) {
 }
 
 //
-func TestAHostListedByNameSurvivesAChangeOfItsAddress(t *testing.T) {
+func TestAddresses_HostListedByNameSurvivesAddressChange(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{DNSName: "instance-1.example.com"}}})
 	h := r.Host("instance-1")
 	before := h.Machine().Snapshot()
@@ -177,7 +177,7 @@ func waitForAddress(t *testing.T, r *testenv.Environment, name, address string) 
 
 // the cluster reaches only one of the host's two network cards, and a virtual adapter for pods registers in
 // DNS.
-func TestANameWithAddressesThatLeadNowhereIsUsedAllTheSame(t *testing.T) {
+func TestAddresses_UnreachableAddressesOfNameSkipped(t *testing.T) {
 	const name = "instance-1.example.com"
 	network := winhost.NewNetwork()
 	r := newInstalledRig(t, testenv.Options{Network: network, Hosts: []testenv.HostOptions{{DNSName: name}}})
@@ -203,7 +203,7 @@ func TestANameWithAddressesThatLeadNowhereIsUsedAllTheSame(t *testing.T) {
 
 // the next change of any kind must not assign another address to a node in service, and another serving
 // certificate to its kubelet.
-func TestANodeKeepsItsAddressWhenWindowsReordersThem(t *testing.T) {
+func TestAddresses_NodeAddressKeptAfterReordering(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{MoreAddresses: []string{testenv.Address(91)}}}})
 	h := r.Host("instance-1")
 	first := run(t, r)
@@ -247,7 +247,7 @@ func TestANodeKeepsItsAddressWhenWindowsReordersThem(t *testing.T) {
 }
 
 //
-func TestANewAddressInTheListTakesTheNodeOver(t *testing.T) {
+func TestAddresses_NewListedAddressAdoptsNode(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{}}})
 	h := r.Host("instance-1")
 	run(t, r)
@@ -285,7 +285,7 @@ func TestANewAddressInTheListTakesTheNodeOver(t *testing.T) {
 }
 
 //
-func TestANameThatDoesNotResolveIsNamed(t *testing.T) {
+func TestAddresses_UnresolvedNameReported(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{DNSName: "instance-1.example.com"}}})
 	network := r.Network()
 	network.SetName("instance-1.example.com")

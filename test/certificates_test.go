@@ -199,7 +199,7 @@ func servingRequest(t *testing.T, r *testenv.Environment, name, user, commonName
 }
 
 //
-func TestServingCertificatesOfOthersAreLeftAlone(t *testing.T) {
+func TestServingCertificates_ForeignRequestsNotDecided(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	run(t, r)
 	list(t, r)

@@ -25,7 +25,7 @@ func kubeletStarts(h *testenv.Host) int {
 
 // The kubelet registered the deleted Node and registers no other Node before it restarts. The next instance of the
 // host must restart it.
-func TestANodeThatIsDeletedTogetherWithItsInstanceIsRegisteredAgain(t *testing.T) {
+func TestDeletedNode_RecreatedIfInstanceIsDeletedToo(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	operator := run(t, r)
 	list(t, r)

@@ -20,7 +20,7 @@ import (
 
 // The kubectl windows commands of the README work in the demo. Some run in the operator's Pod, through the API
 // server.
-func TestKubectlWindowsWorksInTheDemo(t *testing.T) {
+func TestDemo_KubectlWindowsWorks(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	outputFile := filepath.Join(t.TempDir(), "demo.log")

@@ -15,7 +15,7 @@ import (
 
 // This is the main scenario as a user runs it: the demo's own program, a separate operator process, and port 22 in
 // a separate network.
-func TestTheDemoMakesItsHostsReadyAndLeavesNothing(t *testing.T) {
+func TestDemo_HostsBecomeReadyAndNothingIsLeft(t *testing.T) {
 	temp := t.TempDir()
 	log := filepath.Join(t.TempDir(), "operator.log")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

@@ -15,7 +15,7 @@ import (
 
 // Windows would disconnect this host at the first restart, and again when the pod network is created. The SSH
 // server was started manually, the SSH rule applies to private networks, and the address is static. R-065
-func TestAHostThatWindowsWouldCutOffBecomesANode(t *testing.T) {
+func TestJoin_HostAtRiskOfDisconnectionBecomesNode(t *testing.T) {
 	system := fake.WindowsServer2025()
 	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{
 		{System: &system, SSHStart: host.StartManual, StaticAddress: true, HNSStoppedAtBoot: true},
@@ -35,7 +35,7 @@ func TestAHostThatWindowsWouldCutOffBecomesANode(t *testing.T) {
 
 // A group policy excludes local firewall rules, and its SSH rule applies to private networks. The pod network is
 // public.
-func TestAHostWhoseGroupPolicyWouldCutItOffIsNotChanged(t *testing.T) {
+func TestJoin_DisconnectingGroupPolicyLeavesHostUnchanged(t *testing.T) {
 	policy := fake.GroupPolicy{Void: host.Profiles(), Rules: []host.FirewallRule{
 		{Name: "SSH", Protocol: "TCP", LocalPort: 22, Enabled: true, Allow: true, Profiles: host.ProfilePrivate},
 	}}
@@ -62,7 +62,7 @@ func TestAHostWhoseGroupPolicyWouldCutItOffIsNotChanged(t *testing.T) {
 }
 
 // Windows Server 2022 between two updates of 2024 becomes a node, and the instance reports the known fault.
-func TestABuildWithAKnownFaultIsANodeAndTheInstanceSaysSo(t *testing.T) {
+func TestJoin_KnownBuildFaultReportedButNodeReady(t *testing.T) {
 	system := fake.WindowsServer2022()
 	system.Revision = 2600
 	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{System: &system}}})
@@ -84,7 +84,7 @@ func TestABuildWithAKnownFaultIsANodeAndTheInstanceSaysSo(t *testing.T) {
 
 // The administrators of the host have configured a proxy, and the cluster has none. The proxy cannot resolve the
 // internal name of the API server.
-func TestAHostWithAProxyOfItsOwnBecomesANode(t *testing.T) {
+func TestJoin_HostWithOwnProxyBecomesNode(t *testing.T) {
 	const nobody = "http://127.0.0.1:1"
 	named := asOpenShift
 	named.APIIntURL = "" // No client uses a proxy for a local address: the cluster has the API server's real name.

@@ -23,7 +23,7 @@ import (
 )
 
 //
-func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
+func TestDrift_RepairedByAgent(t *testing.T) {
 	controlPlane, clock := parallelCluster(t), clocktesting.NewFakeClock(time.Now())
 	pumpClock(t, clock, 4*tenfoldStep)
 	r := newInstalledRig(t, testenv.Options{Cluster: controlPlane, Hosts: testenv.Hosts(1), Clock: clock})
@@ -170,7 +170,7 @@ func findService(t *testing.T, windows host.Host, name string) host.Service {
 }
 
 //
-func TestTheAgentsOwnServiceIsRestored(t *testing.T) {
+func TestDrift_AgentServiceRestored(t *testing.T) {
 	controlPlane, clock := parallelCluster(t), clocktesting.NewFakeClock(time.Now())
 	pumpClock(t, clock, 4*tenfoldStep)
 	r := newInstalledRig(t, testenv.Options{Cluster: controlPlane, Hosts: testenv.Hosts(1), Clock: clock})

@@ -18,7 +18,7 @@ import (
 
 // An entry may be deleted after the operator has pinned the host key and before it has read the identity of the
 // host.
-func TestASecondAddressThatGoesBeforeItsHostIsKnownLeavesTheHostAlone(t *testing.T) {
+func TestDuplicate_RemovedAddressBeforeIdentityKeepsHost(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{DNSName: "instance-1.example.com"}}})
 	operator := run(t, r)
 	list(t, r)
@@ -71,7 +71,7 @@ func TestASecondAddressThatGoesBeforeItsHostIsKnownLeavesTheHostAlone(t *testing
 }
 
 // Each entry is marked for removal separately, and the removal starts immediately.
-func TestAListThatNamesHostsTwiceAndIsDeletedWholeLeavesNothingBehind(t *testing.T) {
+func TestDuplicate_DeletedListLeavesNothingBehind(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{DNSName: "instance-1.example.com"},
 		{DNSName: "instance-2.example.com"}}})
 	run(t, r)
@@ -108,7 +108,7 @@ func TestAListThatNamesHostsTwiceAndIsDeletedWholeLeavesNothingBehind(t *testing
 // The command oc replace --force deletes and recreates the ConfigMap. The operator runs with the same grace period as
 // in a cluster.
 //
-func TestAListThatIsReplacedByForceDisturbsNoNode(t *testing.T) {
+func TestDuplicate_ForcedListReplacementKeepsNode(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	if _, err := r.RunOperator(func(c *operator.Config) { c.RemovalDelays = byoh.RemovalDelays{} }); err != nil {
 		t.Fatal(err)

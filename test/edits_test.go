@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
-// Seed and number of the random orders in TestNoOrderOfEditsLeavesANodeAnInstanceOrAHostBehind.
+// Seed and number of the random orders in TestEdits_AnyOrderLeavesNothingBehind.
 var (
 	firstOrder = flag.Uint64("edits.first", 1, "number of the first random order of edits")
 	orders     = flag.Uint64("edits.orders", 2, "how many random orders of edits are tried")
@@ -35,7 +35,7 @@ const (
 // An administrator edits the list at random. Hosts are listed under up to three keys, the complete list or
 // instances are deleted, and the operator is killed. In the end, each listed host is exactly one node, and nothing
 // remains of the unlisted hosts.
-func TestNoOrderOfEditsLeavesANodeAnInstanceOrAHostBehind(t *testing.T) {
+func TestEdits_AnyOrderLeavesNothingBehind(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{
 		{DNSName: testenv.DNSName(1)}, {DNSName: testenv.DNSName(2)}}})
 	a := &administrator{t: t, r: r, operator: run(t, r)}

@@ -122,7 +122,7 @@ func faultCases(agentBytes int64) []faultCase {
 }
 
 // L-20
-func TestEachFaultIsNamedInTimeHurtsNobodyElseAndCanBeMended(t *testing.T) {
+func TestFaults_EachReportedIsolatedAndRecoverable(t *testing.T) {
 	built, err := os.Stat(agentPath)
 	requireNoError(t, err)
 	cases := faultCases(built.Size())

@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
-func TestHostsWithAWrongClock(t *testing.T) {
+func TestClockSkew_LargeSkewRejectedSmallSkewReported(t *testing.T) {
 	hosts := testenv.Hosts(2)
 	hosts[0].ClockOffset, hosts[1].ClockOffset = 365*24*time.Hour, 3*time.Minute
 	r := newInstalledRig(t, testenv.Options{Hosts: hosts})

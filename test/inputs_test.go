@@ -57,7 +57,7 @@ func waitForEvent(t *testing.T, r *testenv.Environment, reason, text string) boo
 	return seen
 }
 
-func TestAChangedHostKeyStopsTheHostUntilItIsAccepted(t *testing.T) {
+func TestHostKey_ChangedKeyStopsHostUntilAccepted(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	operator := run(t, r)
 	list(t, r)
@@ -83,7 +83,7 @@ func TestAChangedHostKeyStopsTheHostUntilItIsAccepted(t *testing.T) {
 }
 
 //
-func TestTheOperatorWaitsForAPrivateKeyAndSurvivesABadOne(t *testing.T) {
+func TestPrivateKey_OperatorWaitsForValidKey(t *testing.T) {
 	r := start(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	if _, err := r.InstallOperator(t.Context(), ""); err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestStoryAMalformedEntryIsReportedAndHoldsUpNobody(t *testing.T) {
 }
 
 //
-func TestOneHostUnderTwoAddressesIsConfiguredOnce(t *testing.T) {
+func TestDuplicate_HostWithTwoAddressesConfiguredOnce(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{DNSName: "instance-1.example.com"}}})
 	run(t, r)
 	list(t, r)
@@ -170,7 +170,7 @@ func TestOneHostUnderTwoAddressesIsConfiguredOnce(t *testing.T) {
 }
 
 //
-func TestAHostWhoseNameCannotBeANodeNameIsLeftAlone(t *testing.T) {
+func TestHostName_InvalidNodeNameLeavesHostUnchanged(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{Name: "WIN_Host"}}})
 	run(t, r)
 	list(t, r)

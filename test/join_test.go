@@ -118,7 +118,7 @@ func TestStoryTheTwoHostsOfTheGuideBecomeNodes(t *testing.T) {
 }
 
 //
-func TestAnAddedEntryAddsJustThatHost(t *testing.T) {
+func TestJoin_AddedEntryAddsOnlyItsHost(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(2)})
 	run(t, r)
 	list(t, r, "instance-1")
@@ -133,7 +133,7 @@ func TestAnAddedEntryAddsJustThatHost(t *testing.T) {
 }
 
 //
-func TestARestartedOperatorLeavesHealthyNodesAlone(t *testing.T) {
+func TestJoin_OperatorRestartLeavesNodesUnchanged(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	first := run(t, r)
 	list(t, r)
@@ -173,7 +173,7 @@ func resourceVersion(t *testing.T, r *testenv.Environment, name string) string {
 }
 
 //
-func TestTheOperatorWorksInAnyNamespaceAndMindsOnlyItsOwn(t *testing.T) {
+func TestJoin_OperatorUsesOnlyItsNamespace(t *testing.T) {
 	r := start(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	if _, err := r.InstallOperator(t.Context(), "windows-elsewhere"); err != nil {
 		t.Fatal(err)
@@ -203,7 +203,7 @@ func TestTheOperatorWorksInAnyNamespaceAndMindsOnlyItsOwn(t *testing.T) {
 }
 
 //
-func TestAClosedLogPortIsReportedAndKeepsNobodyFromBecomingANode(t *testing.T) {
+func TestJoin_ClosedLogPortReportedButNodeReady(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	_, err := r.RunOperator(func(c *operator.Config) {
 		dial := c.Dial
@@ -224,7 +224,7 @@ func TestAClosedLogPortIsReportedAndKeepsNobodyFromBecomingANode(t *testing.T) {
 	}
 }
 
-func TestADeletedNodeComesBack(t *testing.T) {
+func TestDeletedNode_IsRecreated(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	run(t, r)
 	list(t, r)
@@ -249,7 +249,7 @@ func TestADeletedNodeComesBack(t *testing.T) {
 }
 
 // Files that a host loses over a restart are sent again.
-func TestAHostThatLosesThingsOverItsRestartIsSentThemAgain(t *testing.T) {
+func TestJoin_FilesLostDuringRestartSentAgain(t *testing.T) {
 	for name, lost := range map[string]string{
 		"its description":   nodespec.SpecPath,
 		"the agent's files": nodespec.AgentRoot,

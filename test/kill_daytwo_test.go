@@ -39,7 +39,7 @@ type dayTwo struct {
 // The operator is killed at every boundary of an in-place upgrade and of a requested restart, and then replaced. In
 // the end, each node is in service, no slot is held for it, and each host was restarted as often as requested.
 //
-func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *testing.T) {
+func TestKill_OperatorReplacedDuringUpgradeAndRestart(t *testing.T) {
 	controlPlane := parallelCluster(t)
 	k := newReaper(t)
 	k.gate = true

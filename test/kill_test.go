@@ -20,13 +20,13 @@ type minBoundaries struct{ configuration, removal int }
 
 // The operator is killed at every boundary between two steps of a first configuration and of a removal, and then
 // replaced.
-func TestAnOperatorKilledAtAnyStepIsReplacedWithoutHarm(t *testing.T) {
+func TestKill_OperatorReplacedDuringConfigurationAndRemoval(t *testing.T) {
 	testKillAtAnyStep(t, parallelCluster(t), newReaper(t), 10, minBoundaries{configuration: 130, removal: 40})
 }
 
 // The agent is killed before each of its changes during a first configuration and a removal, and the operator runs
 // it again.
-func TestAnAgentKilledAtAnyStepIsRunAgainWithoutHarm(t *testing.T) {
+func TestKill_AgentRunAgainAtAnyStep(t *testing.T) {
 	controlPlane := parallelCluster(t)
 	k := newReaper(t)
 	k.agentsOnly = true

@@ -94,7 +94,7 @@ func TestStoryARemovedEntryGivesTheHostBackAsItWas(t *testing.T) {
 }
 
 // R-066
-func TestADeletedConfigMapRemovesEveryHost(t *testing.T) {
+func TestRemoval_DeletedConfigMapRemovesAllHosts(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(3)})
 	before := map[string]fake.Snapshot{}
 	for _, h := range r.Hosts() {
@@ -116,7 +116,7 @@ func TestADeletedConfigMapRemovesEveryHost(t *testing.T) {
 }
 
 // R-169
-func TestADeadHostCanBeRemovedWithItsNode(t *testing.T) {
+func TestRemoval_DeadHostForgottenOnRequest(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	run(t, r)
 	list(t, r)
@@ -153,7 +153,7 @@ func TestADeadHostCanBeRemovedWithItsNode(t *testing.T) {
 }
 
 // R-032
-func TestARemovalWithAKeyThatTheHostRefusesKeepsTheNode(t *testing.T) {
+func TestRemoval_RejectedKeyKeepsNode(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	before := r.Host("instance-1").Machine().Snapshot()
 	run(t, r)
@@ -174,7 +174,7 @@ func TestARemovalWithAKeyThatTheHostRefusesKeepsTheNode(t *testing.T) {
 
 // An administrator has changed the user of an entry by mistake and then removed the entry. The host is reachable
 // again once it is listed with the correct user, as the instance reports.
-func TestAnEntryIsRemovedWithAWrongUser(t *testing.T) {
+func TestRemoval_WrongUserKeepsNodeUntilCorrected(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	before := r.Host("instance-1").Machine().Snapshot()
 	run(t, r)
@@ -202,7 +202,7 @@ func TestAnEntryIsRemovedWithAWrongUser(t *testing.T) {
 
 // The key was changed while the host was a node, and no administrator has added the new key to the host. The
 // operator adds the key and leaves it there, because the list of keys belongs to the administrator. L-23
-func TestAHostIsRemovedWithThePreviousKey(t *testing.T) {
+func TestRemoval_UsesPreviousKey(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	machine := r.Host("instance-1").Machine()
 	before := machine.Snapshot()
@@ -228,7 +228,7 @@ func TestAHostIsRemovedWithThePreviousKey(t *testing.T) {
 }
 
 // R-082, R-064
-func TestRemovingTheSecondAddressOfAHostLeavesItsNodeAlone(t *testing.T) {
+func TestRemoval_SecondAddressDoesNotAffectNode(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{DNSName: "instance-1.example.com"}}})
 	run(t, r)
 	list(t, r)
@@ -256,7 +256,7 @@ func TestRemovingTheSecondAddressOfAHostLeavesItsNodeAlone(t *testing.T) {
 }
 
 // The operator must not remove a directory that existed before, or its contents. R-064
-func TestAFolderThatWasThereBeforeStaysWithWhatIsInIt(t *testing.T) {
+func TestRemoval_ExistingDirectoryIsKept(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	machine := r.Host("instance-1").Machine()
 	if err := machine.Drive().MkdirAll(`C:\k`); err != nil {
@@ -280,7 +280,7 @@ func TestAFolderThatWasThereBeforeStaysWithWhatIsInIt(t *testing.T) {
 
 // A client deletes the instance of a host during its removal. No list contains the host any more, so the instance
 // is not recreated and the node stays unschedulable. Then the host is listed again. R-067
-func TestAHostIsListedAgainAfterItsInstanceWasDeletedInTheMiddleOfItsRemoval(t *testing.T) {
+func TestRemoval_RelistedHostKeepsNodeAfterInstanceDeletion(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(1)})
 	run(t, r)
 	list(t, r)
@@ -309,7 +309,7 @@ func TestAHostIsListedAgainAfterItsInstanceWasDeletedInTheMiddleOfItsRemoval(t *
 
 // An instance was deleted while its host was being restored. The next instance of the host, under another key of
 // the list, was removed before it had found the Node. R-067
-func TestTheNodeOfADeletedInstanceGoesWithTheNextInstanceOfItsHost(t *testing.T) {
+func TestRemoval_NextInstanceRemovesNodeOfDeletedInstance(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{DNSName: testenv.DNSName(1)}}})
 	h := r.Host("instance-1")
 	before := h.Machine().Snapshot()

@@ -39,7 +39,7 @@ const (
 	progressInterval = 5 * time.Second
 )
 
-func TestAJoinCostsTheAPIServerFewRequests(t *testing.T) {
+func TestRequests_JoinNeedsFewAPIRequests(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Cluster: exclusiveCluster(t), Hosts: testenv.Hosts(1)})
 	run(t, r)
 	const quiet = 3 * time.Second
@@ -71,7 +71,7 @@ func TestAJoinCostsTheAPIServerFewRequests(t *testing.T) {
 
 // An operator that loses its connections to the API server, or sees insignificant changes of its objects,
 // reconciles each instance, contacts no host and writes nothing. R-056
-func TestAnOperatorThatLooksAgainChangesNothing(t *testing.T) {
+func TestRequests_RepeatedReconcileChangesNothing(t *testing.T) {
 	const hosts, quiet = 2, 3 * time.Second
 	r := newInstalledRig(t, testenv.Options{Cluster: exclusiveCluster(t), Hosts: testenv.Hosts(hosts)})
 	connections := &openConnections{all: map[net.Conn]bool{}}

@@ -40,7 +40,7 @@ func (b *logbook) readAll() []byte {
 // everything is a log verbosity above the highest level used by any library.
 const everything = 10
 
-func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
+func TestSecrets_NotExposedInLogClusterOrHosts(t *testing.T) {
 	controlPlane, clock := parallelCluster(t), clocktesting.NewFakeClock(time.Now())
 	pumpClock(t, clock, tenfoldStep)
 	r := newInstalledRig(t, testenv.Options{Cluster: controlPlane, Hosts: testenv.Hosts(3), Clock: clock})

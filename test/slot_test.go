@@ -70,7 +70,7 @@ func restartCount(h *testenv.Host) int { return h.Machine().Journal().Count(fake
 
 // A host restarts to remove the Containers feature, and its Node stays Ready meanwhile: the API server detects a
 // missing kubelet only after 40 s.
-func TestListedHostsAreGivenBackOneAfterTheOther(t *testing.T) {
+func TestSlot_ListedHostsRestoredOneAtATime(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Cluster: exclusiveCluster(t), Hosts: testenv.Hosts(2)}) // operators of a process share metrics
 	scheme := runtime.NewScheme()
 	requireNoError(t, operatorcondition.AddToScheme(scheme))

@@ -33,7 +33,7 @@ func commandsDuringRestart(journal *fake.Journal) (commands [][]string) {
 }
 
 // after accepting a restart, Windows and its SSH server continue for a while.
-func TestAHostThatAnswersAfterItHasAcceptedARestartIsOnlyLookedAt(t *testing.T) {
+func TestRestart_HostIsOnlyInspectedUntilShutdown(t *testing.T) {
 	// This is long enough for an inspection, even on a machine that is busy with other tests.
 	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{ShutdownDelay: 8 * time.Second, RebootDuration: time.Second}}})
 	journal := r.Host("instance-1").Machine().Journal()

@@ -17,7 +17,7 @@ import (
 
 // The API server replaces the UID in a status patch of a custom resource before it checks the UID. Only the
 // resource version prevents a write to another instance of the same name.
-func TestTheStatusOfADeletedInstanceDoesNotReachTheNextOne(t *testing.T) {
+func TestStatusWrite_DoesNotReachRecreatedInstance(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{})
 	newInstance := func() *v1alpha1.WindowsInstance {
 		t.Helper()

@@ -111,7 +111,7 @@ func (m *lifecycleManager) setUpgradeable(namespace string, status metav1.Condit
 
 // The bundle of the repository is tested with an administrator's operations on a Subscription. lab/fakeolm simulates
 // OLM.
-func TestSubscriptionsToTheOperator(t *testing.T) {
+func TestSubscription_InstallsAndUpgradesOperator(t *testing.T) {
 	t.Parallel()
 	r := e2e.Boot(t, testenv.Options{Hosts: testenv.Hosts(1), PayloadDir: files.Directory(t),
 		ControlPlane: cluster.Options{Profile: cluster.OpenShift}})

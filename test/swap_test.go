@@ -18,7 +18,7 @@ import (
 )
 
 // Two hosts that are listed by address swap their addresses, as reassigned DHCP leases do. R-077
-func TestHostsThatSwapTheirAddressesAreReported(t *testing.T) {
+func TestAddressSwap_ReportedForBothHosts(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(3)})
 	hosts := []*testenv.Host{r.Host("instance-1"), r.Host("instance-3")} // the other host is listed by its name
 	first, second := hosts[0].Options.Address, hosts[1].Options.Address
@@ -61,7 +61,7 @@ func swapAddresses(t *testing.T, r *testenv.Environment, a, b *testenv.Host) {
 }
 
 //
-func TestTheHostOfAnotherNodeIsNotRestoredAfterASwapOfAddresses(t *testing.T) {
+func TestAddressSwap_HostOfAnotherNodeNotRestored(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(3)})
 	own, other := r.Host("instance-1"), r.Host("instance-3")
 	before := own.Machine().Snapshot()

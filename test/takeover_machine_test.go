@@ -80,7 +80,7 @@ func pauseDisruptions(t *testing.T, r *testenv.Environment, paused bool) {
 }
 
 // a Machine of version 6 is included.
-func TestMachinesOfOlderOperatorsAreReplaced(t *testing.T) {
+func TestAdoption_LegacyMachinesReplaced(t *testing.T) {
 	r := newLegacyCluster(t)
 	machines, nodes := newLegacyMachines(t, r, machineSet, testenv.LegacyContainerd, testenv.LegacyBootstrapper)
 	availability, err := r.WatchAvailability(t.Context(), testenv.AvailabilityOptions{})
@@ -157,7 +157,7 @@ func TestMachinesOfOlderOperatorsAreReplaced(t *testing.T) {
 
 // The node keeps the name assigned by the Machine API, which is not the host name.
 // D-1
-func TestAMachineOfAnOlderOperatorIsTakenOverInPlaceWhereThatIsWanted(t *testing.T) {
+func TestAdoption_LegacyMachineKeptIfRequested(t *testing.T) {
 	r := newLegacyCluster(t)
 	machines, nodes := newLegacyMachines(t, r, machineSet, testenv.LegacyContainerd)
 	set := &machinev1.MachineSet{}

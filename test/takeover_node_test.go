@@ -101,7 +101,7 @@ func checkLikeNewHost(t *testing.T, r *testenv.Environment, name, fresh string) 
 
 // adoption in place, drained, one node at a time, without a user action, and with cleanup of
 // the legacy operator's remains. One of the hosts is of version 6.
-func TestListedHostsOfOlderOperatorsAreTakenOverInPlace(t *testing.T) {
+func TestAdoption_ListedLegacyHostsKeepNodes(t *testing.T) {
 	const fresh = "instance-5"
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(5)})
 	version := testenv.LegacyContainerd.Version()
@@ -274,7 +274,7 @@ func runLegacyPod(t *testing.T, r *testenv.Environment, on string) *corev1.Pod {
 
 // the legacy operator was uninstalled, its nodes continue to run, and the cluster has no objects of the
 // operator. R-156: in a namespace with a custom name.
-func TestNodesOfAnUninstalledOlderOperatorAreTakenOver(t *testing.T) {
+func TestAdoption_NodesOfUninstalledOperatorAdopted(t *testing.T) {
 	for name, namespace := range map[string]string{"in the usual namespace": "", "in another namespace": "winc-2026"} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, testenv.Options{Hosts: testenv.Hosts(2)})
@@ -297,7 +297,7 @@ func TestNodesOfAnUninstalledOlderOperatorAreTakenOver(t *testing.T) {
 }
 
 // an entry is removed before the host has acquired a disruption slot.
-func TestAHostOfAnOlderOperatorCanBeRemovedBeforeItWasBroughtUpToDate(t *testing.T) {
+func TestAdoption_LegacyHostRemovedBeforeUpgrade(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(3)})
 	requireNoError(t, r.SeedLegacyCluster(t.Context(), ""))
 	kinds := map[string]testenv.LegacyKind{"instance-1": testenv.LegacyContainerd, "instance-2": testenv.LegacyDocker,
@@ -338,7 +338,7 @@ func TestAHostOfAnOlderOperatorCanBeRemovedBeforeItWasBroughtUpToDate(t *testing
 	})
 }
 
-func TestAHostWithAnotherKeyThanTheOlderOperatorHasPinnedIsStopped(t *testing.T) {
+func TestAdoption_HostKeyOtherThanPinnedStopsHost(t *testing.T) {
 	other := "AAAAC3NzaC1lZDI1NTE5AAAAIGVpZ2h0LWVpZ2h0LWVpZ2h0LWVpZ2h0LWVpZ2h0LWFi"
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(4)})
 	requireNoError(t, r.SeedLegacyCluster(t.Context(), ""))
@@ -390,7 +390,7 @@ func TestAHostWithAnotherKeyThanTheOlderOperatorHasPinnedIsStopped(t *testing.T)
 	})
 }
 
-func TestAHostThatCallsItselfByTheNameOfAnOlderNodeIsRefused(t *testing.T) {
+func TestAdoption_HostClaimingLegacyNodeNameRejected(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: []testenv.HostOptions{{Name: "instance-1"}}})
 	requireNoError(t, r.SeedLegacyCluster(t.Context(), ""))
 	was := seedHost(t, r, "instance-1", testenv.LegacyOptions{Kind: testenv.LegacyContainerd, NodeName: "winhost-9"})

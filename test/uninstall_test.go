@@ -71,7 +71,7 @@ func waitUntil(t *testing.T, what string, holds func(context.Context) (bool, err
 
 // An administrator uninstalls the operator while nodes are left, reinstalls it, removes the nodes, and uninstalls
 // the operator again.
-func TestUninstallingAndInstallingAgain(t *testing.T) {
+func TestUninstall_NodesSurviveReinstallation(t *testing.T) {
 	r := ownCluster(t, 2)
 	m := newLifecycleManager(t, r)
 	before := objectsOf(t, r)

@@ -15,7 +15,7 @@ import (
 
 // A list of Windows that fails midway must not be treated as complete. An object of the Host Networking Service
 // that vanishes during a call must not stop the operator.
-func TestHostsWhoseListsFailOrShrink(t *testing.T) {
+func TestWindowsLists_FailureReportedAndShrinkingTolerated(t *testing.T) {
 	r := newInstalledRig(t, testenv.Options{Hosts: testenv.Hosts(2)})
 	unreadable, shrinking := r.Host("instance-1").Machine(), r.Host("instance-2").Machine()
 	before := shrinking.Snapshot()

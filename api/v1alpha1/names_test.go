@@ -4,7 +4,7 @@ import "testing"
 
 // Users, other programs and nodes of earlier releases know these names, so they are written out here. A changed name
 // fails this test, although all code has the constant.
-func TestNamesThatUsersRelyOnAreUnchanged(t *testing.T) {
+func TestNames_PublicNamesUnchanged(t *testing.T) {
 	for _, c := range []struct{ constant, name string }{
 		{LabelMachineOSID + "=" + MachineOSIDWindows, "machine.openshift.io/os-id=Windows"},
 		{LabelIgnore, "windowsmachineconfig.openshift.io/ignore"},

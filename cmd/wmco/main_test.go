@@ -20,7 +20,7 @@ import (
 )
 
 // L-03: a cluster without Internet access configures its own pause image.
-func TestThePauseImageComesFromTheEnvironment(t *testing.T) {
+func TestPauseImage_ReadFromEnvironment(t *testing.T) {
 	for name, test := range map[string]struct {
 		set     string
 		refused bool
@@ -53,7 +53,7 @@ func TestThePauseImageComesFromTheEnvironment(t *testing.T) {
 }
 
 // Subscriptions of earlier releases request debug logs with this variable.
-func TestTheVariableARGSRequestsDebugLogs(t *testing.T) {
+func TestDebugLogging_RequestedByARGS(t *testing.T) {
 	for value, want := range map[string]struct {
 		debug   bool
 		ignored []string
@@ -72,7 +72,7 @@ func TestTheVariableARGSRequestsDebugLogs(t *testing.T) {
 	}
 }
 
-func TestTheConfigurationHasTheDebugLogsOfTheVariable(t *testing.T) {
+func TestDebugLogging_SetInConfiguration(t *testing.T) {
 	t.Setenv("WATCH_NAMESPACE", "windows")
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(kubeconfig, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"c",
@@ -90,7 +90,7 @@ func TestTheConfigurationHasTheDebugLogsOfTheVariable(t *testing.T) {
 }
 
 // The image contains a link of this name, because oc adm must-gather runs /usr/bin/gather.
-func TestTheProgramThatIsCalledGatherGathers(t *testing.T) {
+func TestGather_SelectedByProgramName(t *testing.T) {
 	for name, test := range map[string]struct{ process, want []string }{
 		"by its path":      {[]string{"/usr/bin/gather"}, []string{"gather"}},
 		"with a namespace": {[]string{"gather", "-n", "windows"}, []string{"gather", "-n", "windows"}},
@@ -112,7 +112,7 @@ func TestTheProgramThatIsCalledGatherGathers(t *testing.T) {
 	}
 }
 
-func TestWeakSSHAlgorithmsAreAllowedByNameOnly(t *testing.T) {
+func TestSSHAlgorithms_WeakAlgorithmsAllowedByNameOnly(t *testing.T) {
 	t.Setenv("WATCH_NAMESPACE", "") // so that a valid list causes its own error
 	for name, c := range map[string]struct {
 		variable string
@@ -145,7 +145,7 @@ func TestWeakSSHAlgorithmsAreAllowedByNameOnly(t *testing.T) {
 
 // kubectl windows runs the commands with the arguments of the operator's container before the command's own
 // arguments.
-func TestTheCommandsTakeTheArgumentsOfTheDeployment(t *testing.T) {
+func TestCommands_AcceptArgumentsOfDeployment(t *testing.T) {
 	content, err := os.ReadFile("../../deploy/deployment.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestTheCommandsTakeTheArgumentsOfTheDeployment(t *testing.T) {
 	}
 }
 
-func TestOnlyCommandsThatLookAtHostsHaveTheOperatorsFlags(t *testing.T) {
+func TestCommands_OnlyHostCommandsHaveOperatorFlags(t *testing.T) {
 	for name, has := range map[string]bool{"plan": true, "logs": true, "collect": true, "gather": false, "version": false} {
 		command, _, err := newCommand().Find([]string{name})
 		if err != nil || command.Name() != name {
@@ -181,7 +181,7 @@ func TestOnlyCommandsThatLookAtHostsHaveTheOperatorsFlags(t *testing.T) {
 }
 
 // Users of the previous operator have scripts that parse the version from this line.
-func TestTheVersionIsPrintedAsByThePreviousOperator(t *testing.T) {
+func TestVersion_PrintedInLegacyFormat(t *testing.T) {
 	var out bytes.Buffer
 	command := newCommand()
 	command.SetArgs([]string{"version"})
@@ -195,7 +195,7 @@ func TestTheVersionIsPrintedAsByThePreviousOperator(t *testing.T) {
 	}
 }
 
-func TestAnUnknownCommandOrFlagHasItsExitStatus(t *testing.T) {
+func TestExitStatus_UnknownCommandOrFlagDiffers(t *testing.T) {
 	for line, want := range map[string]int{
 		"plan --attached --new-flag": podexec.UnknownFlag,
 		"plan -N --attached":         podexec.UnknownFlag,

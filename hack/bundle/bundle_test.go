@@ -59,7 +59,7 @@ func makefileVersion(t *testing.T) string {
 	return version
 }
 
-func TestTheFilesInTheRepositoryAreWhatIsGenerated(t *testing.T) {
+func TestBundle_GeneratedFilesAreUpToDate(t *testing.T) {
 	directory := t.TempDir()
 	if err := run(options{root: root, out: directory, version: makefileVersion(t), flavor: "redhat"}, io.Discard); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func readFiles(t *testing.T, directory string) map[string]string {
 	return files
 }
 
-func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
+func TestBundle_InstallsSameAsDeploy(t *testing.T) {
 	s := read(t)
 	csv := csvOf(t, s)
 	strategy := csv.Spec.InstallStrategy.StrategySpec
@@ -227,7 +227,7 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 }
 
 //
-func TestAClusterThatTheReleaseDoesNotServeIsNotOfferedIt(t *testing.T) {
+func TestBundle_NotOfferedToUnsupportedCluster(t *testing.T) {
 	s := read(t)
 	s.line = support.ReleaseLine{Operator: 12, Minors: []support.Minor{
 		{OpenShift: "4.22", Kubernetes: "1.35"}, {OpenShift: "4.23", Kubernetes: "1.36"}, {OpenShift: "5.0", Kubernetes: "1.36"}}}
@@ -252,7 +252,7 @@ func TestAClusterThatTheReleaseDoesNotServeIsNotOfferedIt(t *testing.T) {
 	})
 }
 
-func TestAListOfReleasesWithoutTheVersionAsItsLastReleaseIsRefused(t *testing.T) {
+func TestReleases_ListWithoutCurrentVersionLastRejected(t *testing.T) {
 	for name, test := range map[string]struct {
 		releases []release
 		version  string

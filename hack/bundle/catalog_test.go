@@ -28,7 +28,7 @@ func catalogObjects(t *testing.T, s *sources) map[string][]map[string]any {
 }
 
 // L-27
-func TestTheCatalogHasThePackageThatTheGuideSubscribesTo(t *testing.T) {
+func TestCatalog_HasPackageOfGuide(t *testing.T) {
 	s := read(t)
 	objects := catalogObjects(t, s)
 	packages, channels, bundles := objects["olm.package"], objects["olm.channel"], objects["olm.bundle"]
@@ -49,7 +49,7 @@ func TestTheCatalogHasThePackageThatTheGuideSubscribesTo(t *testing.T) {
 	}
 }
 
-func TestABundleImageThatIsNoReferenceIsRefused(t *testing.T) {
+func TestCatalog_InvalidBundleImageRejected(t *testing.T) {
 	s := read(t)
 	_, err := generateFiles(s, options{version: makefileVersion(t), bundleImage: "Registry/with a space"})
 	if err == nil || !strings.Contains(err.Error(), "BUNDLE_IMAGE=Registry/with a space is not the name of an image") {

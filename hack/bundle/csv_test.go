@@ -30,7 +30,7 @@ func shippedCSV(t *testing.T) *v1alpha1.ClusterServiceVersion {
 
 // The description for the console and OLM uses the terms of the guides. The description in the repository is tested
 // as well as a generated one.
-func TestTheDescriptionOfTheRelease(t *testing.T) {
+func TestCSV_DescribesRelease(t *testing.T) {
 	for where, csv := range map[string]*v1alpha1.ClusterServiceVersion{"fresh": csvOf(t, read(t)),
 		"in the repository": shippedCSV(t)} {
 		t.Run(where, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestTheDescriptionOfTheRelease(t *testing.T) {
 }
 
 //
-func TestAReleaseSaysWhichOneItReplaces(t *testing.T) {
+func TestCSV_ReplacesPreviousRelease(t *testing.T) {
 	s := read(t)
 	s.releases = releases{[]release{newFinalRelease("12.0.0")}}
 	if first := csvOf(t, s); first.Spec.Replaces != "" || first.Name != "windows-machine-config-operator.v12.0.0" {

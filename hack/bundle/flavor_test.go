@@ -15,7 +15,7 @@ import (
 const subscription = "operators.openshift.io/valid-subscription"
 
 //
-func TestTheCommunityHasAPackageOfItsOwn(t *testing.T) {
+func TestFlavor_CommunityHasOwnPackage(t *testing.T) {
 	s := read(t)
 	redHat := csvOf(t, s)
 	var err error
@@ -83,7 +83,7 @@ func TestTheCommunityHasAPackageOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBePublishedSaysSo(t *testing.T) {
+func TestRun_UnpublishableOutputReported(t *testing.T) {
 	const digest = "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	const operator, bundle = "registry.example.com/wmco" + digest, "registry.example.com/bundle" + digest
 	for name, test := range map[string]struct {
@@ -107,7 +107,7 @@ func TestWhatCannotBePublishedSaysSo(t *testing.T) {
 }
 
 // L-03
-func TestTheOperatorIsDisconnectedIfEveryImageHasADigest(t *testing.T) {
+func TestCSV_DisconnectedOnlyIfAllImagesHaveDigest(t *testing.T) {
 	const digest = "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	const disconnected = "features.operators.openshift.io/disconnected"
 	for name, test := range map[string]struct {
@@ -148,7 +148,7 @@ func TestTheOperatorIsDisconnectedIfEveryImageHasADigest(t *testing.T) {
 }
 
 // A descriptor with a wrong path shows nothing in the console, without an error.
-func TestTheConsoleShowsFieldsThatThereAre(t *testing.T) {
+func TestCSV_DescriptorsNameExistingFields(t *testing.T) {
 	s := read(t)
 	for _, owned := range csvOf(t, s).Spec.CustomResourceDefinitions.Owned {
 		var definition apiextensionsv1.CustomResourceDefinition

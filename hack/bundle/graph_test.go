@@ -41,7 +41,7 @@ func upgradePath(t *testing.T, s sources, all releases, installed string) []stri
 	return steps
 }
 
-func TestTheWaysThroughTheReleases(t *testing.T) {
+func TestUpgradeGraph_PathsBetweenReleases(t *testing.T) {
 	s := read(t)
 	first := s.releases
 	next := releases{append(slices.Clone(first.Releases), newFinalRelease("12.0.1"), newFinalRelease("12.1.0"))}
@@ -91,7 +91,7 @@ func newFinalRelease(version string) release { return release{Version: version} 
 // A cluster is upgraded from one release with extended support to the next over the release in between, which
 // requires its own operator. Each operator release permits an upgrade of the cluster by one minor version.
 //
-func TestFromOneExtendedReleaseToTheNext(t *testing.T) {
+func TestUpgradeGraph_ExtendedReleaseToNextExtendedRelease(t *testing.T) {
 	const v = packageName + ".v"
 	s := read(t)
 	all := releases{[]release{newFinalRelease("12.0.0"), newFinalRelease("12.0.5"), newFinalRelease("13.0.0"),

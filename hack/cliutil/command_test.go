@@ -26,7 +26,7 @@ func newGreeter(failure error) Program[string] {
 	}
 }
 
-func TestAProgramEndsWithAStatusAndAtMostOneSentence(t *testing.T) {
+func TestProgram_ExitsWithStatusAndOneSentence(t *testing.T) {
 	for name, test := range map[string]struct {
 		arguments      []string
 		failure        error

@@ -26,7 +26,7 @@ func readRepositoryTable(t *testing.T) table {
 
 // The code under the table changes. This test keeps each row applicable every day, and not only when the defects
 // are seeded.
-func TestEveryRowFitsTheCode(t *testing.T) {
+func TestTable_RowsMatchCode(t *testing.T) {
 	tests := map[string]packageTests{}
 	sentences := map[string]bool{}
 	for _, r := range readRepositoryTable(t) {
@@ -99,7 +99,7 @@ func (p packageTests) missingPart(test string) string {
 	return ""
 }
 
-func TestEveryRowSaysWhatItBreaks(t *testing.T) {
+func TestTable_RowsNameViolatedRules(t *testing.T) {
 	document := func(name string) string {
 		data, err := os.ReadFile(filepath.Join(repository, "docs", name))
 		if err != nil {

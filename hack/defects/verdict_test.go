@@ -106,7 +106,7 @@ func TestVerdicts(t *testing.T) {
 	})
 }
 
-func TestRowsAreChosenByAnyOfTheirWords(t *testing.T) {
+func TestTable_RowsSelectedByAnyField(t *testing.T) {
 	rows := table{
 		{Defect: "a changed host key is taken", Breaks: "rule 4", File: "internal/policy/nodeidentity/hostkey.go",
 			Fails: []string{"TestHostKey"}},

@@ -96,7 +96,7 @@ func checkBuiltOn(t *testing.T, m builtImage, name string) {
 	}
 }
 
-func TestTheImageIsBuiltOnABase(t *testing.T) {
+func TestImage_IsBuiltOnBase(t *testing.T) {
 	t.Run("in a folder", func(t *testing.T) {
 		o := writeInputs(t, parts{})
 		o.base = filepath.Join(t.TempDir(), "base")

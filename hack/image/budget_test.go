@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAnImageWithinItsBudgetsIsWritten(t *testing.T) {
+func TestBudget_ImageWithinBudgetIsWritten(t *testing.T) {
 	o := writeInputs(t, parts{})
 	o.budgets = releaseBudgets()
 	if err := run(t.Context(), o, io.Discard); err != nil {
@@ -14,7 +14,7 @@ func TestAnImageWithinItsBudgetsIsWritten(t *testing.T) {
 }
 
 // Components built elsewhere, the base, and patches may have any size.
-func TestTheImagesBudgetIsForWhatTheProjectBuilds(t *testing.T) {
+func TestBudget_ExternalComponentsNotCounted(t *testing.T) {
 	with, without := usedBudget(t, parts{}), usedBudget(t, parts{absent: true})
 	if more := with - without; more > 100 || more < -100 {
 		t.Errorf("with %s the image has %d bytes more of its budget", external, more)

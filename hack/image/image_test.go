@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-func TestTheImageHoldsWhatTheOperatorNeeds(t *testing.T) {
+func TestImage_ContainsOperatorRequirements(t *testing.T) {
 	o := writeInputs(t, parts{})
 	m := buildImage(t, o)
 	if len(m.images) != 2 {
@@ -80,7 +80,7 @@ func TestTheImageHoldsWhatTheOperatorNeeds(t *testing.T) {
 }
 
 // skopeo of Debian 12 would otherwise copy the index only if the digest may change.
-func TestAnImageIsNoArtifact(t *testing.T) {
+func TestImage_HasNoArtifactType(t *testing.T) {
 	m := buildImage(t, writeInputs(t, parts{}))
 	index, err := m.root.ImageIndex(m.digest)
 	requireNoError(t, err)
@@ -93,7 +93,7 @@ func TestAnImageIsNoArtifact(t *testing.T) {
 	}
 }
 
-func TestTheImageSaysHowItIsRun(t *testing.T) {
+func TestImage_ConfigHasEntrypointUserAndLabels(t *testing.T) {
 	image := buildImage(t, writeInputs(t, parts{})).images["linux/amd64"]
 	config, err := image.ConfigFile()
 	requireNoError(t, err)
@@ -135,7 +135,7 @@ func TestTheImageSaysHowItIsRun(t *testing.T) {
 	})
 }
 
-func TestTheSameInputsGiveTheSameDigest(t *testing.T) {
+func TestImage_SameInputsGiveSameDigest(t *testing.T) {
 	first := writeInputs(t, parts{})
 	digest := buildImage(t, first).digest
 	t.Run("in another folder, with files of another time", func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestTheSameInputsGiveTheSameDigest(t *testing.T) {
 	})
 }
 
-func TestWhatChangesOftenIsSmallAndLast(t *testing.T) {
+func TestImage_FrequentChangesAffectOnlyLastLayers(t *testing.T) {
 	before := buildImage(t, writeInputs(t, parts{}))
 	old := layersOf(t, before.images["linux/amd64"])
 	t.Run("platforms share all layers but that of the program", func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestWhatChangesOftenIsSmallAndLast(t *testing.T) {
 	}
 }
 
-func TestPatchesTravelWithTheImage(t *testing.T) {
+func TestImage_ContainsPatches(t *testing.T) {
 	kubelet := make([]byte, 50_000)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(kubelet) // never fails; only a patch can compress this
 	old := writeInputs(t, parts{kubelet: string(kubelet)})

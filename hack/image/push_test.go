@@ -20,7 +20,7 @@ import (
 // silent disables the log of a registry.
 var silent = registry.Logger(log.New(io.Discard, "", 0))
 
-func TestTheImageIsPushedWithItsSBOM(t *testing.T) {
+func TestPush_PushesImageWithSBOM(t *testing.T) {
 	server := httptest.NewServer(registry.New(silent))
 	defer server.Close()
 	o := writeInputs(t, parts{})
@@ -90,7 +90,7 @@ func readSingleFile(t *testing.T, artifact v1.Image) []byte {
 	return data.Bytes()
 }
 
-func TestTheSBOMNamesEverything(t *testing.T) {
+func TestSBOM_ListsAllPrograms(t *testing.T) {
 	m := buildImage(t, writeInputs(t, parts{}))
 	manifest, err := m.sbom.Manifest()
 	requireNoError(t, err)
@@ -117,7 +117,7 @@ func TestTheSBOMNamesEverything(t *testing.T) {
 	}
 }
 
-func TestAPushThatFailsSaysWhereTheImageIs(t *testing.T) {
+func TestPush_FailureNamesLocalImage(t *testing.T) {
 	o := writeInputs(t, parts{})
 	o.image = unusedAddress(t) + "/team/wmco:dev"
 	err := run(t.Context(), o, &bytes.Buffer{})

@@ -73,7 +73,7 @@ func layerOfBase(t *testing.T, o *options) string {
 }
 
 // Each error names the problem and the remedy in one sentence.
-func TestBadInputIsRefusedInOneSentence(t *testing.T) {
+func TestImage_InvalidInputRejectedInOneSentence(t *testing.T) {
 	for name, test := range map[string]struct {
 		with   parts
 		change func(t *testing.T, o *options)
@@ -168,7 +168,7 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 	}
 }
 
-func TestAFailureLeavesTheImageThatWasThere(t *testing.T) {
+func TestImage_FailureKeepsPreviousImage(t *testing.T) {
 	o := writeInputs(t, parts{})
 	before := buildImage(t, o)
 	o.create, o.epoch = createOnFullDisk, "1700000000"
@@ -185,7 +185,7 @@ func TestAFailureLeavesTheImageThatWasThere(t *testing.T) {
 	}
 }
 
-func TestAFolderWithSomethingElseIsNotReplaced(t *testing.T) {
+func TestImage_ForeignDirectoryNotReplaced(t *testing.T) {
 	o := writeInputs(t, parts{})
 	write(t, filepath.Join(o.output, "notes"), "mine")
 	if err := run(t.Context(), o, io.Discard); err == nil || !strings.Contains(err.Error(), "not an OCI layout") {
@@ -196,7 +196,7 @@ func TestAFolderWithSomethingElseIsNotReplaced(t *testing.T) {
 	}
 }
 
-func TestWhatIsAllowedToBeMissingMayBeMissing(t *testing.T) {
+func TestImage_AllowedMissingComponentAccepted(t *testing.T) {
 	o := writeInputs(t, parts{absent: true})
 	o.allowMissing = "hybrid-overlay-node"
 	buildImage(t, o)

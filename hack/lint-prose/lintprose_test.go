@@ -223,7 +223,7 @@ func TestAllowedNamesAreNeeded(t *testing.T) {
 	}
 }
 
-func TestSubjectsOfCommits(t *testing.T) {
+func TestCommitSubjects(t *testing.T) {
 	for subject, faulty := range map[string]bool{
 		"remote: send the agent only when its digest differs": false,
 		"hack/defects, docs: follow the rooms of the agent":   false,

@@ -66,7 +66,7 @@ func readProgram(t *testing.T, file string) []byte {
 	return data
 }
 
-func TestAReleaseBringsExternalComponents(t *testing.T) {
+func TestRelease_ProvidesExternalComponents(t *testing.T) {
 	f, o := testOptions(t)
 	o.allowMissing, o.components = "", "tool"
 	component, release := newCluster(t).publishRelease(t, "wicd.exe", readProgram(t, o.agent))
@@ -122,7 +122,7 @@ func TestAReleaseBringsExternalComponents(t *testing.T) {
 	})
 }
 
-func TestProgramsOfAReleaseAreChecked(t *testing.T) {
+func TestRelease_InvalidProgramsRejected(t *testing.T) {
 	f, o := testOptions(t)
 	o.allowMissing = ""
 	c := newCluster(t)

@@ -113,7 +113,7 @@ func overlayOf(t *testing.T, o options) payload.Component {
 	return c
 }
 
-func TestAComponentIsBuiltFromItsSources(t *testing.T) {
+func TestFromSource_BuildsComponent(t *testing.T) {
 	o := overlayOptions(t)
 	c := overlayOf(t, o)
 	t.Run("manifest and report name the sum of the sources", func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestAComponentIsBuiltFromItsSources(t *testing.T) {
 	})
 }
 
-func TestBadSourcesAreRefusedInOneSentence(t *testing.T) {
+func TestFromSource_InvalidSourceRejectedInOneSentence(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(t *testing.T, o *options)
 		want   string
@@ -211,7 +211,7 @@ func TestBadSourcesAreRefusedInOneSentence(t *testing.T) {
 	}
 }
 
-func TestFlagsAreComparedWithTheHelpOfAProgram(t *testing.T) {
+func TestCheckFlags_ComparedWithProgramHelp(t *testing.T) {
 	const help = "OPTIONS:\n   --node value\n   --windows-service  (default: false)\n   --help, -h\n"
 	file := filepath.Join(t.TempDir(), "overlay-node.exe")
 	writeFile(t, file, "MZ node windows-service cert-dir")

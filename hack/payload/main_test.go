@@ -47,7 +47,7 @@ func testOptions(t *testing.T) (fixture, options) {
 	}
 }
 
-func TestBuildAPayload(t *testing.T) {
+func TestBuildPayload(t *testing.T) {
 	f, o := testOptions(t)
 	build := func(t *testing.T, change func(*options)) (*payload.Payload, string) {
 		t.Helper()
@@ -149,7 +149,7 @@ func TestBuildAPayload(t *testing.T) {
 	})
 }
 
-func TestBuildIsRefused(t *testing.T) {
+func TestBuildPayload_InvalidInputRejected(t *testing.T) {
 	f, o := testOptions(t)
 	writeFile(t, filepath.Join(o.output, "keep"), "")
 	for name, test := range map[string]struct {
@@ -178,7 +178,7 @@ func TestBuildIsRefused(t *testing.T) {
 	}
 }
 
-func TestReproducible(t *testing.T) {
+func TestCompareBuilds(t *testing.T) {
 	f, o := testOptions(t)
 	cache, err := (Source{Directory: f.modules}).goCommand(t.Context(), "env", "GOCACHE")
 	if err != nil {

@@ -42,7 +42,7 @@ func moduleIn(t *testing.T, e Executable) (path, version, goMod, goSum string) {
 	return path, version, goMod, goSum
 }
 
-func TestTheTable(t *testing.T) {
+func TestTable(t *testing.T) {
 	table := realTable(t)
 	versions := map[string]string{}
 	outputs := []string{}
@@ -105,7 +105,7 @@ func mustRead(t *testing.T, name string) string {
 
 // Tests run the lab's simulated components. Their results are meaningful only if the real payload has the same
 // parts.
-func TestTheLabHasTheSameParts(t *testing.T) {
+func TestTable_LabHasSameComponents(t *testing.T) {
 	p, err := lab.Generate(t.TempDir(), "", "v1", lab.Options{SizePercent: 1})
 	if err != nil {
 		t.Fatal(err)

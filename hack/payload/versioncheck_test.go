@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestProve(t *testing.T) {
+func TestVerifyVersion(t *testing.T) {
 	v, err := parseVersion("v2.4.2")
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ var grammar = func() *parser {
 // The user data of each platform is the operator's output byte for byte (internal/userdata compares them). The test
 // checks that the user data conforms to the PowerShell grammar, calls only commands that Windows has, and matches
 // the header. R-026
-func TestTheUserDataOfEachPlatformIsPowerShell(t *testing.T) {
+func TestUserData_EachPlatformIsValidPowerShell(t *testing.T) {
 	files, err := filepath.Glob(scripts + "/*.ps1")
 	must(t, err)
 	for _, platform := range []string{"aws", "azure", "gcp", "none", "nutanix", "vsphere", "aws-longest-key"} {
@@ -102,7 +102,7 @@ func doesWhatItDeclares(t *testing.T, content []byte) {
 }
 
 // A mistake in any line of the script is detected. R-026
-func TestAMistakeInAScriptIsFound(t *testing.T) {
+func TestCheck_ScriptMistakesDetected(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(scripts, "aws.ps1"))
 	must(t, err)
 	script := string(content)
@@ -171,7 +171,7 @@ func TestAMistakeInAScriptIsFound(t *testing.T) {
 }
 
 // Commands that a guide instructs an administrator to type. R-193
-func TestTheGuidesCommandForTheFirewallIsPowerShell(t *testing.T) {
+func TestGuide_FirewallCommandIsValidPowerShell(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/vsphere.md")
 	must(t, err)
 	lines := regexp.MustCompile(`(?m)^ +PS C:\\> (New-NetFirewallRule .*)$`).FindAllSubmatch(guide, -1)
@@ -186,7 +186,7 @@ func TestTheGuidesCommandForTheFirewallIsPowerShell(t *testing.T) {
 }
 
 // The grammar in this repository must match the description on its page.
-func TestTheGrammarIsTheOneThatItsPageDescribes(t *testing.T) {
+func TestGrammar_MatchesDocumentedChecksums(t *testing.T) {
 	page, err := os.ReadFile("grammar/README.md")
 	must(t, err)
 	for _, name := range []string{"powershell.wasm.gz", "parse.c"} {

@@ -49,7 +49,7 @@ func missingLogin(s *script) (missing []string) {
 }
 
 //
-func TestAScriptThatDoesNotLetTheOperatorLogInIsFound(t *testing.T) {
+func TestCheck_MissingOperatorLoginDetected(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(scripts, "aws.ps1"))
 	must(t, err)
 	whole := string(content)

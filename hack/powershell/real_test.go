@@ -39,7 +39,7 @@ func readRealScript(t *testing.T, name string) *script {
 }
 
 // The script for CI runners contains no names of the user data.
-func TestTheScriptForRunnersIsPowerShell(t *testing.T) { readRealScript(t, "runner.ps1") }
+func TestRunnerScript_IsValidPowerShell(t *testing.T) { readRealScript(t, "runner.ps1") }
 
 // userData returns the user data of all platforms.
 func userData(t *testing.T) map[string]*script {
@@ -77,7 +77,7 @@ func unquote(literal string) string { return literal[1 : len(literal)-1] }
 
 // The script for Windows replaces exactly the cmdlets of the user data that change a machine, with the parameters
 // that the user data passes.
-func TestTheStandInsAreTheCmdletsOfTheUserData(t *testing.T) {
+func TestFakeCmdlets_MatchCmdletsOfUserData(t *testing.T) {
 	replaced := standIns(t, readRealScript(t, "userdata.ps1"))
 	var unused []string // functions that replace no cmdlet of the user data
 	for _, function := range replaced.root.all("function_statement") {
@@ -131,7 +131,7 @@ func parametersOf(s *script, function *node) (names []string) {
 }
 
 // The texts that the script for Windows replaces, and its steps, exist in the user data of each platform.
-func TestTheReplacedTextsAreInTheUserData(t *testing.T) {
+func TestUserData_ContainsReplacedTexts(t *testing.T) {
 	whole := readRealScript(t, "userdata.ps1")
 	replacements := regexp.MustCompile(`\.Replace\(('[^']+'|"[^"$]+"), ['"]`).FindAllSubmatch(whole.text, -1)
 	pattern := regexp.MustCompile(`\[regex\]::Replace\(\$Text, '(\(\?s\)[^']+)', '\$global:access`).FindSubmatch(whole.text)
@@ -162,7 +162,7 @@ func TestTheReplacedTextsAreInTheUserData(t *testing.T) {
 
 // The user data contains the cmdlets that fail in a test case, and the files and firewall rules that test cases and
 // queries name.
-func TestTheUserDataHasTheNamesInTheScriptsForWindows(t *testing.T) {
+func TestUserData_ContainsNamesOfWindowsScripts(t *testing.T) {
 	data := string(readScript(t, filepath.Join(scripts, "none.ps1")).text)
 	cases := readRealScript(t, "userdata.ps1")
 	live := readRealScript(t, "userdata-live.ps1")

@@ -15,7 +15,7 @@ func newAuthFile(scope, user string) string {
 	return `{"auths":{"` + scope + `":{"auth":"` + base64.StdEncoding.EncodeToString([]byte(user+":secret")) + `"}}}`
 }
 
-func TestWhoseCredentialsAreUsed(t *testing.T) {
+func TestKeychain_CredentialPrecedence(t *testing.T) {
 	const other = `{"auths":{"other.example.com":{"auth":"bzpv"}}}`
 	host := "registry.example.com"
 	for what, c := range map[string]struct{ named, docker, podman, want string }{

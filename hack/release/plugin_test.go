@@ -42,7 +42,7 @@ type krewPlugin struct {
 	} `json:"spec"`
 }
 
-func TestKrewInstallsThePluginOfEachPlatform(t *testing.T) {
+func TestKrewManifest_InstallsPluginOnEachPlatform(t *testing.T) {
 	files := createRelease(t, writeBuildResults(t))
 	var manifest krewPlugin
 	requireNoError(t, yaml.UnmarshalStrict([]byte(files[krewFile]), &manifest))

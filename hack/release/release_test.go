@@ -76,7 +76,7 @@ func createRelease(t *testing.T, o options) map[string]string {
 	return files
 }
 
-func TestARelease(t *testing.T) {
+func TestRelease(t *testing.T) {
 	o := writeBuildResults(t)
 	files := createRelease(t, o)
 	t.Run("has all that is published", func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestARelease(t *testing.T) {
 	})
 }
 
-func TestAReleaseIsRefusedInOneSentence(t *testing.T) {
+func TestRelease_InvalidInputRejectedInOneSentence(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(t *testing.T, o *options)
 		want   string

@@ -17,7 +17,7 @@ func citationsIn(t *testing.T, name, source string) map[string][]proof {
 	return citations
 }
 
-func TestACitationCountsForTheTestOrSubtestThatItStandsAt(t *testing.T) {
+func TestCitations_CountForTestOrSubtest(t *testing.T) {
 	for name, test := range map[string]struct{ source, want string }{
 		"in the doc comment of a test": {`
 			// R-001 is shown here.
@@ -122,7 +122,7 @@ func TestACitationCountsForTheTestOrSubtestThatItStandsAt(t *testing.T) {
 	}
 }
 
-func TestACitationElsewhereIsAnError(t *testing.T) {
+func TestCitations_OutsideTestIsError(t *testing.T) {
 	for name, source := range map[string]string{
 		"in the comment of the file": `// R-001`,
 		"at a helper": `
@@ -167,14 +167,14 @@ func TestACitationElsewhereIsAnError(t *testing.T) {
 	}
 }
 
-func TestAnErrorSaysWhereItIs(t *testing.T) {
+func TestCitations_ErrorHasFileAndLine(t *testing.T) {
 	_, err := findCitations(fstest.MapFS{"a_test.go": {Data: []byte("package a\n\nfunc helper() {\n\t// D-1\n\tx()\n}\n")}})
 	if want := "a_test.go:4:2: D-1 is cited outside of a test"; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
 
-func TestTestsForWindowsCountWhereTheyRunUnderWine(t *testing.T) {
+func TestCitations_WindowsTestsCountIfRunUnderWine(t *testing.T) {
 	const source = "package a\n\n// R-001\nfunc TestA() {}\n"
 	for name, counts := range map[string]bool{
 		"internal/x/a_windows_test.go": true, "cmd/wicd/a_windows_test.go": true, "internal/x/a_linux_test.go": true,
@@ -188,7 +188,7 @@ func TestTestsForWindowsCountWhereTheyRunUnderWine(t *testing.T) {
 }
 
 // The commands of continuous integration are duplicated here.
-func TestWhatRunsInContinuousIntegrationIsAsItWas(t *testing.T) {
+func TestCitations_AssumptionsAboutCIHold(t *testing.T) {
 	for _, script := range []string{".ci/run", "hack/run-tests", "Makefile"} {
 		if strings.Contains(read(t, "../..", script), "-tags") {
 			t.Errorf("%s sets a build tag, of which runsInCI knows nothing", script)
@@ -201,7 +201,7 @@ func TestWhatRunsInContinuousIntegrationIsAsItWas(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoTestOfThisRepositoryIsLeftOut(t *testing.T) {
+func TestCitations_NonTestsIgnored(t *testing.T) {
 	const source = "package a\n\n// R-001\n"
 	found, err := findCitations(fstest.MapFS{
 		"a.go": {Data: []byte(source)}, "x/testdata/a_test.go": {Data: []byte(source)},
@@ -214,14 +214,14 @@ func TestWhatIsNoTestOfThisRepositoryIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNotGoIsNamed(t *testing.T) {
+func TestCitations_UnparsableFileNamedInError(t *testing.T) {
 	_, err := findCitations(fstest.MapFS{"x/broken_test.go": {Data: []byte("packag x // R-001")}})
 	if err == nil || !strings.Contains(err.Error(), "x/broken_test.go") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestATestThatCitesTwiceIsNamedOnce(t *testing.T) {
+func TestCitations_RepeatedCitationListedOnce(t *testing.T) {
 	got := citationsIn(t, "a_test.go",
 		"package a\n\n// R-002, R-001, D-1, L-01: R-001 again.\nfunc TestB() {}\n\n// R-001\nfunc TestA() {}\n")
 	a, b := proof{"a_test.go", "TestA"}, proof{"a_test.go", "TestB"}

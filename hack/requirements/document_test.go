@@ -35,7 +35,7 @@ var (
 	orderly = map[string][]proof{"R-001": {testA, testB, inFake, inLab}, "R-003": {testA}, "L-01": {testA}, "D-1": {testB}}
 )
 
-func TestTheColumnsSayWhatTheTestsCite(t *testing.T) {
+func TestDocument_ColumnsListCitingTests(t *testing.T) {
 	fresh, changes, err := updateDocument([]byte(example), orderly)
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestTheColumnsSayWhatTheTestsCite(t *testing.T) {
 	}
 }
 
-func TestADeviationIsAReason(t *testing.T) {
+func TestDocument_DeviationExplainsMissingTest(t *testing.T) {
 	proofs := maps.Clone(orderly)
 	delete(proofs, "R-003")
 	if _, _, err := updateDocument([]byte(example), proofs); err != nil {
@@ -66,7 +66,7 @@ func TestADeviationIsAReason(t *testing.T) {
 	}
 }
 
-func TestAMovedCitationIsToldByBothItsTests(t *testing.T) {
+func TestDocument_MovedCitationReportedForBothRows(t *testing.T) {
 	document, _, err := updateDocument([]byte(example), orderly)
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestAMovedCitationIsToldByBothItsTests(t *testing.T) {
 	}
 }
 
-func TestRowsThatAreAgainstTheRulesAreNamed(t *testing.T) {
+func TestDocument_InvalidRowsRejected(t *testing.T) {
 	with := func(id string, proofs ...proof) map[string][]proof {
 		all := map[string][]proof{id: proofs}
 		for other, those := range orderly {
@@ -134,7 +134,7 @@ func TestRowsThatAreAgainstTheRulesAreNamed(t *testing.T) {
 	}
 }
 
-func TestTheCheckChangesNothingAndNamesTheTests(t *testing.T) {
+func TestDocument_CheckReportsTestsWithoutWriting(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, document, "| R-001 | It works. |  |  |  |\n")
 	write(t, root, "a_test.go", "package a\n\n// R-001\nfunc TestA() {}\n")
@@ -159,7 +159,7 @@ func TestTheCheckChangesNothingAndNamesTheTests(t *testing.T) {
 }
 
 // The guides to earlier releases contain 215 requirements and 28 limits. The document must contain all of them.
-func TestTheDocumentHasEveryRow(t *testing.T) {
+func TestDocument_HasAllNumberedRows(t *testing.T) {
 	text := read(t, "../..", document)
 	for kind, count := range map[string]int{"R": 215, "L": 28, "D": 12} {
 		rows := regexp.MustCompile(`(?m)^\| (`+kind+`-\d+) \| `).FindAllStringSubmatch(text, -1)
@@ -195,7 +195,7 @@ func read(t *testing.T, root, name string) string {
 	return string(content)
 }
 
-func TestATestThatAsksARealProgramIsNotOfTheLab(t *testing.T) {
+func TestProof_TestsOfRealProgramsNotInLab(t *testing.T) {
 	for file, want := range map[string]bool{
 		"lab/standin/kubelet_test.go": true, "internal/host/fake/machine_test.go": true,
 		"lab/controlplane/flags_test.go":          true,

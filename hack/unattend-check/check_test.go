@@ -76,7 +76,7 @@ func TestCheck(t *testing.T) {
 }
 
 //
-func TestTheSampleHasTheValuesOfTheGuide(t *testing.T) {
+func TestSample_HasValuesOfGuide(t *testing.T) {
 	want := map[string][]string{
 		"InputLocale": {"0409:00000409"}, "SystemLocale": {"en-US"}, "UILanguage": {"en-US"}, "UILanguageFallback": {"en-US"},
 		"UserLocale":         {"en-US"},

@@ -66,7 +66,7 @@ func runCheck(t *testing.T, scanner, database string, programs ...string) (outpu
 	return string(out), err == nil
 }
 
-func TestAProgramThatCallsWhatIsKnownToBeVulnerableFails(t *testing.T) {
+func TestVulncheck_ProgramCallingVulnerableCodeFails(t *testing.T) {
 	scanner := buildGovulncheck(t)
 	t.Run("and the check says what it calls", func(t *testing.T) {
 		output, passes := runCheck(t, scanner, ownDatabase(t), vulnerable, sound)
@@ -112,7 +112,7 @@ func TestAProgramThatCallsWhatIsKnownToBeVulnerableFails(t *testing.T) {
 }
 
 // Only the caller of the check can fix these errors, independent of the database.
-func TestACheckThatCannotRunFails(t *testing.T) {
+func TestVulncheck_FailsIfCheckCannotRun(t *testing.T) {
 	programs := t.TempDir()
 	file := func(name, content string, mode os.FileMode) string {
 		path := filepath.Join(programs, name)

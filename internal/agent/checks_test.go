@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-func TestOnlyACheckThatFailsHasItsHint(t *testing.T) {
+func TestVerify_OnlyFailedCheckHasHint(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	r.configureHost()
@@ -49,7 +49,7 @@ func (p recordingProbes) HTTPGet(_ context.Context, _ string, client []byte) (in
 }
 
 // R-087
-func TestTheExporterIsAskedWithTheKubeletsCertificate(t *testing.T) {
+func TestVerify_ExporterCheckUsesKubeletCertificate(t *testing.T) {
 	t.Parallel()
 	const current = pki + `\kubelet-client-current.pem`
 	r := newConfiguredRig(t)
@@ -80,7 +80,7 @@ func TestTheExporterIsAskedWithTheKubeletsCertificate(t *testing.T) {
 }
 
 // The status of a Node from before its kubelet started comes from an earlier kubelet.
-func TestVerifySaysWhenTheKubeletBegan(t *testing.T) {
+func TestVerify_ReportsKubeletStartTime(t *testing.T) {
 	t.Parallel()
 	programs := clocktesting.NewFakePassiveClock(time.Now().Add(-time.Hour))
 	r := newRig(t, func(o *fake.Options) { o.ProgramClock = programs }).start()
@@ -104,7 +104,7 @@ func TestVerifySaysWhenTheKubeletBegan(t *testing.T) {
 	}
 }
 
-func TestVerifyFailsWhereNobodyKnowsWhenTheKubeletBegan(t *testing.T) {
+func TestVerify_FailsIfKubeletStartTimeUnknown(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	r.configureHost()

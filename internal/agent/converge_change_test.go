@@ -31,7 +31,7 @@ func (r *rig) mustApply(spec nodespec.NodeSpec) []string {
 	return steps
 }
 
-func TestNewReleaseOfOneComponent(t *testing.T) {
+func TestApply_InstallsOnlyChangedComponents(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	r.versions = versions{"kubelet": "v2", "containerd": "v2"}
@@ -89,7 +89,7 @@ func TestNewReleaseOfOneComponent(t *testing.T) {
 	})
 }
 
-func TestFilesOfAnotherReleaseAreNotSentAgain(t *testing.T) {
+func TestApply_FilesOnHostNotSentAgain(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	spec := r.fullSpec()
@@ -106,7 +106,7 @@ func TestFilesOfAnotherReleaseAreNotSentAgain(t *testing.T) {
 }
 
 // A changed line end alone is no change; a real change restarts the services that read the file, once. R-094
-func TestLineEndsAreNoChange(t *testing.T) {
+func TestApply_LineEndingsAreNoChange(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	for _, path := range []string{`C:\k\cni\cni.conf`, `C:\k\kube-proxy.conf`} {
@@ -125,7 +125,7 @@ func TestLineEndsAreNoChange(t *testing.T) {
 }
 
 // A restart required by a changed file is not lost if the agent is killed between the change and the restart.
-func TestRestartForAChangedFileSurvivesAKill(t *testing.T) {
+func TestApply_RestartForChangedFileSurvivesKill(t *testing.T) {
 	t.Parallel()
 	spec := func(r *rig) nodespec.NodeSpec {
 		spec := r.fullSpec()
@@ -149,7 +149,7 @@ func TestRestartForAChangedFileSurvivesAKill(t *testing.T) {
 	}
 }
 
-func TestWhatTheSpecNoLongerNames(t *testing.T) {
+func TestApply_RestoresObjectsRemovedFromSpec(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, withForeignObjects).start()
 	r.configureHost()
@@ -262,7 +262,7 @@ func linkTarget(r *rig) string {
 }
 
 // Files added by other programs to a pre-existing directory are foreign, regardless of the time. R-064
-func TestRemovalLeavesWhatOthersHavePutIntoTheirFolders(t *testing.T) {
+func TestRemove_KeepsForeignFilesInExistingDirectories(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	r.must(r.Drive().MkdirAll(`C:\var\log`))

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-func TestFirstConfiguration(t *testing.T) {
+func TestApply_FirstConfigurationRestartsOnce(t *testing.T) {
 	r := newRig(t).start()
 	steps := r.configureHost()
 
@@ -87,7 +87,7 @@ func TestFirstConfiguration(t *testing.T) {
 	})
 }
 
-func TestAnswerTellsNoSecret(t *testing.T) {
+func TestApply_ResultHasNoSecrets(t *testing.T) {
 	r := newRig(t, withForeignObjects).start()
 	line, _ := r.apply(newSpec(nil))
 	if line.Type != agentapi.TypeRebooting {

@@ -57,7 +57,7 @@ func withDocker(t *testing.T, change ...func(*fake.Options)) *rig {
 
 // A host with Docker runs its pods in containerd. Docker is not changed and still works on the restored host.
 //
-func TestHostWithDocker(t *testing.T) {
+func TestDockerHost_DockerUnchanged(t *testing.T) {
 	t.Parallel()
 	r := withDocker(t)
 	steps := r.configureHost()
@@ -118,7 +118,7 @@ func (r *rig) dockerPID() int {
 
 // Without a host name to set and a feature to enable, neither joining nor removal restarts a host with Docker.
 //
-func TestHostWithDockerIsNotRestarted(t *testing.T) {
+func TestDockerHost_NotRestarted(t *testing.T) {
 	t.Parallel()
 	r := withDocker(t)
 	pid := r.dockerPID()

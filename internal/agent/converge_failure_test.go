@@ -24,7 +24,7 @@ func (r *rig) checkFailure(line agentapi.Line, reason agentapi.Reason, words ...
 	}
 }
 
-func TestFullDisk(t *testing.T) {
+func TestApply_FullDiskReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	args := r.sendSpec(newSpec(nil))
@@ -38,7 +38,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-func TestServiceThatDoesNotStart(t *testing.T) {
+func TestApply_ServiceStartFailureReported(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	r.must(r.Host().Services.Stop(r.ctx, "kubelet"))
@@ -49,7 +49,7 @@ func TestServiceThatDoesNotStart(t *testing.T) {
 	r.mustApply(r.fullSpec())
 }
 
-func TestServiceThatEndsAtOnce(t *testing.T) {
+func TestApply_ServiceExitAfterStartReported(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	spec := r.fullSpec()
@@ -69,7 +69,7 @@ func TestServiceThatEndsAtOnce(t *testing.T) {
 	r.checkFailure(line, agentapi.ReasonServiceFailed, "containerd", "exit code 2", `C:\var\log\containerd`)
 }
 
-func TestNetworkThatNobodyMakes(t *testing.T) {
+func TestApply_MissingNetworkTimesOut(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	args := r.sendSpec(r.fullSpec())
@@ -81,7 +81,7 @@ func TestNetworkThatNobodyMakes(t *testing.T) {
 	}
 }
 
-func TestDamagedPayload(t *testing.T) {
+func TestApply_DamagedPayloadDeleted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	args := r.sendSpec(newSpec(nil))
@@ -98,7 +98,7 @@ func TestDamagedPayload(t *testing.T) {
 	r.configureHost()
 }
 
-func TestDamagedFileOfAFormerRelease(t *testing.T) {
+func TestApply_ReplacesDamagedReleaseFile(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	release := versions{}.releaseOf("kubelet")
@@ -116,7 +116,7 @@ func TestDamagedFileOfAFormerRelease(t *testing.T) {
 	}
 }
 
-func TestFileInTheWay(t *testing.T) {
+func TestApply_LargeForeignFileRejected(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	r.uploadAgent()
@@ -128,7 +128,7 @@ func TestFileInTheWay(t *testing.T) {
 	}
 }
 
-func TestInput(t *testing.T) {
+func TestCommand_InvalidInputRejected(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	r.uploadAgent()
@@ -249,7 +249,7 @@ func (r *rig) mustVerify() {
 	}
 }
 
-func TestVerifyTellsWhatIsWrong(t *testing.T) {
+func TestVerify_ReportsFailedChecks(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	h := r.Host()
@@ -283,7 +283,7 @@ func TestVerifyTellsWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestRemovalOfAHostThatWasNeverChanged(t *testing.T) {
+func TestRemove_UnchangedHostNeedsNoSteps(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	if steps := r.removeNode(); len(steps) != 0 {

@@ -23,7 +23,7 @@ func (r *rig) retryKilled(run func() (agentapi.Line, []string)) agentapi.Line {
 }
 
 // Each command, killed before any of its changes, continues when repeated.
-func TestUpgradeKilledAnywhere(t *testing.T) {
+func TestUpgrade_ContinuesAfterKill(t *testing.T) {
 	t.Parallel()
 	origin := newConfiguredRig(t)
 	former := origin.fullSpec()
@@ -81,7 +81,7 @@ func TestUpgradeKilledAnywhere(t *testing.T) {
 }
 
 // An upgrade that was interrupted anywhere can be rolled back without being completed first.
-func TestRollbackOfHalfAnUpgrade(t *testing.T) {
+func TestRollback_RevertsInterruptedUpgrade(t *testing.T) {
 	t.Parallel()
 	origin := newConfiguredRig(t)
 	former := origin.fullSpec()

@@ -61,7 +61,7 @@ func rollbackPaths() []string {
 }
 
 //
-func TestUpgradeWithAFallback(t *testing.T) {
+func TestUpgrade_KeepsRollbackTarget(t *testing.T) {
 	t.Parallel()
 	r := newNodeRig(t)
 	former := r.fullSpec()
@@ -146,7 +146,7 @@ func TestUpgradeWithAFallback(t *testing.T) {
 	})
 }
 
-func TestSettledUpgrade(t *testing.T) {
+func TestUpgrade_CommitDeletesRollbackTarget(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	former := r.fullSpec()
@@ -188,7 +188,7 @@ func TestSettledUpgrade(t *testing.T) {
 	})
 }
 
-func TestWhatIsKeptAsAFallback(t *testing.T) {
+func TestRollbackTarget_KeepsLastVerifiedSpecOnly(t *testing.T) {
 	t.Parallel()
 	t.Run("nothing on a host that was never configured", func(t *testing.T) {
 		t.Parallel()
@@ -251,7 +251,7 @@ func TestWhatIsKeptAsAFallback(t *testing.T) {
 
 // An upgrade with a failing kubelet is rolled back, even if the upgrade changes containerd and the shims
 // survive.
-func TestRollbackOfAFailedUpgrade(t *testing.T) {
+func TestRollback_RevertsFailedUpgrade(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	former := r.fullSpec()
@@ -280,7 +280,7 @@ func TestRollbackOfAFailedUpgrade(t *testing.T) {
 
 // A rollback of a node with an unusable certificate needs another certificate. The command apply accepts the
 // certificate, and the rollback then completes.
-func TestRollbackThatNeedsACertificate(t *testing.T) {
+func TestRollback_CompletesAfterNewCertificate(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	former := r.fullSpec()
@@ -299,7 +299,7 @@ func TestRollbackThatNeedsACertificate(t *testing.T) {
 }
 
 // The agent's service does not revert an interrupted rollback, but continues it as far as permitted.
-func TestServiceGoesOnWithARollback(t *testing.T) {
+func TestService_ContinuesInterruptedRollback(t *testing.T) {
 	t.Parallel()
 	r := newNodeRig(t)
 	former := r.fullSpec()

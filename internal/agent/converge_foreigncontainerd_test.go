@@ -61,7 +61,7 @@ func withContainerd(t *testing.T, service string) *rig {
 // A foreign containerd that runs as the service containerd is replaced by the node's, and its service is
 // restored when the host is removed.
 //
-func TestHostWithAForeignContainerd(t *testing.T) {
+func TestForeignContainerd_ReplacedAndRestored(t *testing.T) {
 	t.Parallel()
 	r := withContainerd(t, "containerd")
 	r.configureHost()
@@ -93,7 +93,7 @@ func TestHostWithAForeignContainerd(t *testing.T) {
 // until Windows ends the start. Removal restores the host, and the host becomes a node once the foreign service
 // is stopped.
 //
-func TestHostWithAForeignContainerdOfAnotherName(t *testing.T) {
+func TestForeignContainerd_FailureNamesOccupiedPipe(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(r *rig, restore func()){
 		"its removal leaves that as it was": func(r *rig, _ func()) {

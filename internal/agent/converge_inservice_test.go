@@ -21,7 +21,7 @@ func (r *rig) applyInService(spec nodespec.NodeSpec) (agentapi.Line, []string) {
 	return line, steps
 }
 
-func TestAPlanThatPodsFeelIsRefusedOnANodeInService(t *testing.T) {
+func TestApplyInService_DisruptivePlanRejected(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	before := r.Snapshot()
@@ -42,7 +42,7 @@ func TestAPlanThatPodsFeelIsRefusedOnANodeInService(t *testing.T) {
 }
 
 // The disruptive plan follows a harmless plan because the host has changed in the meantime.
-func TestALaterPlanThatPodsFeelIsRefusedOnANodeInService(t *testing.T) {
+func TestApplyInService_LaterDisruptivePlanRejected(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	spec := withMirror(r.fullSpec(), "registry.example.com", "server")

@@ -87,7 +87,7 @@ func withoutChance(s fake.Snapshot) fake.Snapshot {
 
 // A test kills the agent at every step boundary of a first configuration. Every run ends configured, and no
 // step that must not be repeated is done twice. R-057
-func TestConfigurationKilledAnywhere(t *testing.T) {
+func TestApply_ContinuesAfterKill(t *testing.T) {
 	t.Parallel()
 	reference := newRig(t).start()
 	counting := &killer{}
@@ -131,7 +131,7 @@ func TestConfigurationKilledAnywhere(t *testing.T) {
 }
 
 //
-func TestRemovalKilledAnywhere(t *testing.T) {
+func TestRemove_ContinuesAfterKill(t *testing.T) {
 	t.Parallel()
 	reference := newRig(t, withForeignObjects).start()
 	reference.configureHost()
@@ -160,7 +160,7 @@ func TestRemovalKilledAnywhere(t *testing.T) {
 }
 
 // A configuration interrupted anywhere can be removed without being completed first. R-064
-func TestRemovalAfterHalfAConfiguration(t *testing.T) {
+func TestRemove_RestoresAfterInterruptedConfiguration(t *testing.T) {
 	t.Parallel()
 	for n := 5; n <= 60; n += 5 {
 		t.Run(fmt.Sprintf("killed before change %d", n), func(t *testing.T) {

@@ -34,7 +34,7 @@ func addLegacySettings(r *rig) {
 }
 
 //
-func TestTakeOverOfSettings(t *testing.T) {
+func TestAdopt_RemovesStaleLegacySettings(t *testing.T) {
 	t.Parallel()
 	r := newLegacyHost(t, addLegacySettings)
 	r.configureHost()

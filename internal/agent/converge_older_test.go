@@ -124,7 +124,7 @@ func (r *rig) checkNoLegacyFiles() {
 }
 
 // R-093, R-150, R-157
-func TestTakeOver(t *testing.T) {
+func TestAdopt_ReplacesLegacyAgentWithoutRestart(t *testing.T) {
 	t.Parallel()
 	r := newLegacyHost(t)
 	t.Run("the older agent is stopped first", func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestTakeOver(t *testing.T) {
 }
 
 // The kubelet's certificate from the legacy operator remains usable while it is valid and has the node's name.
-func TestTakeOverKeepsTheKubeletsCertificate(t *testing.T) {
+func TestAdopt_KeepsMatchingKubeletCertificate(t *testing.T) {
 	t.Parallel()
 	donor := newConfiguredRig(t)
 	link, err := donor.Drive().Stat(pki + `\kubelet-client-current.pem`)
@@ -185,7 +185,7 @@ func TestTakeOverKeepsTheKubeletsCertificate(t *testing.T) {
 }
 
 // R-157
-func TestTakeOverKilledAnywhere(t *testing.T) {
+func TestAdopt_ContinuesAfterKill(t *testing.T) {
 	t.Parallel()
 	reference := newLegacyHost(t, addLegacySettings)
 	counting := &killer{}
@@ -209,7 +209,7 @@ func TestTakeOverKilledAnywhere(t *testing.T) {
 }
 
 // An interrupted adoption does not cause the removal to restore anything of the legacy operator.
-func TestRemovalOfHalfATakeOver(t *testing.T) {
+func TestRemove_InterruptedAdoptionRestoresNothingLegacy(t *testing.T) {
 	t.Parallel()
 	for n := 5; n <= 60; n += 5 {
 		t.Run(fmt.Sprintf("killed before change %d", n), func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestRemovalOfHalfATakeOver(t *testing.T) {
 }
 
 // A host may be removed before its adoption. R-064
-func TestRemovalInsteadOfATakeOver(t *testing.T) {
+func TestRemove_RestoresUnadoptedLegacyHost(t *testing.T) {
 	t.Parallel()
 	returned := func(r *rig) {
 		r.Helper()
@@ -263,7 +263,7 @@ func TestRemovalInsteadOfATakeOver(t *testing.T) {
 }
 
 // A host without a legacy operator keeps files with the names of legacy files.
-func TestWhatIsNobodysLeftover(t *testing.T) {
+func TestAdopt_NonLegacyHostKeepsFiles(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	for _, path := range []string{`C:\Temp\hns.psm1`, `C:\k\cloud.conf`} {

@@ -75,7 +75,7 @@ func certificateTarget(r *rig) string {
 }
 
 //
-func TestAnIdentityOfItsOwn(t *testing.T) {
+func TestIdentity_CertificateInstalledWithKubelets(t *testing.T) {
 	t.Parallel()
 	r, spec := newIdentifiedHost(t)
 	t.Run("gets its certificate with the kubelet's, in one go", func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestRenewal(t *testing.T) {
 	})
 }
 
-func TestFlagsOfIdentities(t *testing.T) {
+func TestFlags_InvalidIdentityRejected(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	for name, args := range map[string]string{

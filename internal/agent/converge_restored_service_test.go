@@ -29,7 +29,7 @@ func withProxyService(t *testing.T, change func(*host.ServiceConfig)) *rig {
 }
 
 //
-func TestAServiceFromBeforeTheOperatorIsRestoredCompletely(t *testing.T) {
+func TestRemove_RestoresPreexistingServiceCompletely(t *testing.T) {
 	t.Parallel()
 	restart := host.RecoveryAction{Kind: host.RecoveryRestart, Delay: time.Minute}
 	for name, change := range map[string]func(*host.ServiceConfig){
@@ -66,7 +66,7 @@ func TestAServiceFromBeforeTheOperatorIsRestoredCompletely(t *testing.T) {
 }
 
 // An earlier version of the agent recorded delays only; any action except a restart was -1. R-064
-func TestARecordOfAnEarlierVersionRestoresAService(t *testing.T) {
+func TestRemove_RestoresServiceFromOlderRecord(t *testing.T) {
 	t.Parallel()
 	r := withProxyService(t, func(c *host.ServiceConfig) {
 		c.DelayedStart = true
@@ -95,7 +95,7 @@ func TestARecordOfAnEarlierVersionRestoresAService(t *testing.T) {
 	}
 }
 
-func TestTheRecoveryOfANodesServiceIsRepaired(t *testing.T) {
+func TestApply_RepairsServiceRecovery(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	want, _ := r.Service("kube-proxy")

@@ -34,7 +34,7 @@ func withMirror(spec nodespec.NodeSpec, registry, content string) nodespec.NodeS
 
 // Settings of the cluster are added and removed. No such change restarts anything or disrupts pods, and a
 // second apply does nothing. R-107
-func TestSettingsComeAndGo(t *testing.T) {
+func TestSettings_ChangeWithoutRestart(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	runs := r.journalLength()
@@ -87,7 +87,7 @@ func TestSettingsComeAndGo(t *testing.T) {
 }
 
 // Pre-existing settings are preserved across all changes, and still exist after the host is removed. R-064
-func TestWhatTheHostTrustedAndReachedBefore(t *testing.T) {
+func TestSettings_PreexistingSettingsPreserved(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *fake.Options) {
 		o.Name, o.Features = "node-a", map[string]host.FeatureState{nodespec.FeatureContainers: host.FeatureEnabled}
@@ -111,7 +111,7 @@ func TestWhatTheHostTrustedAndReachedBefore(t *testing.T) {
 }
 
 //
-func TestSettingsKilledAnywhere(t *testing.T) {
+func TestSettings_ContinueAfterKill(t *testing.T) {
 	t.Parallel()
 	next := func(r *rig) nodespec.NodeSpec {
 		spec := withMirror(r.fullSpec(), "a.example.com", "a")
@@ -142,7 +142,7 @@ func TestSettingsKilledAnywhere(t *testing.T) {
 }
 
 // The service restores settings that may be lost at any time.
-func TestServiceKeepsTheSettings(t *testing.T) {
+func TestService_RestoresLostSettings(t *testing.T) {
 	t.Parallel()
 	r := newNodeRig(t)
 	n := r.journalLength()
@@ -168,7 +168,7 @@ func TestServiceKeepsTheSettings(t *testing.T) {
 }
 
 // A node without such settings runs no queries for them.
-func TestNobodyAsksForWhatNobodyNames(t *testing.T) {
+func TestSettings_NotQueriedIfUnset(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	r.OnOperation(func(o fake.Operation) error {
@@ -182,7 +182,7 @@ func TestNobodyAsksForWhatNobodyNames(t *testing.T) {
 	r.apply(spec)
 }
 
-func TestACertificateThatIsNotWhatTheSpecSays(t *testing.T) {
+func TestSettings_FingerprintMismatchRejected(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	spec := r.fullSpec()
@@ -196,7 +196,7 @@ func TestACertificateThatIsNotWhatTheSpecSays(t *testing.T) {
 
 // An authority that a policy provides too stays trusted. The operator's copy is removed from the store, the
 // node reports the remaining trust, and nothing is retried.
-func TestAnAuthorityThatAPolicyBringsToo(t *testing.T) {
+func TestSettings_AuthorityOfPolicyStaysTrusted(t *testing.T) {
 	t.Parallel()
 	authority := newAuthority("Example CA")
 	without := func(r *rig) nodespec.NodeSpec {

@@ -26,7 +26,7 @@ func (r *rig) upgradedSpec() nodespec.NodeSpec {
 }
 
 // A new agent is installed beside the running agent and then replaces it. R-086
-func TestAgentUpgradeWhileItRuns(t *testing.T) {
+func TestUpgrade_ReplacesRunningAgent(t *testing.T) {
 	t.Parallel()
 	t.Run("the service is re-pointed and restarted, and nothing else", func(t *testing.T) {
 		t.Parallel()

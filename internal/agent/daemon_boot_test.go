@@ -70,7 +70,7 @@ func (r *rig) advanceUntil(what string, is func() bool) {
 }
 
 //
-func TestNoPodIsTakenAfterABootBeforeTheNetworkIsThere(t *testing.T) {
+func TestService_NoPodsBeforeNetworkAfterBoot(t *testing.T) {
 	t.Parallel()
 	t.Run("the node comes back by itself, and that is no event", func(t *testing.T) {
 		t.Parallel()
@@ -175,7 +175,7 @@ func namesFromLast(names []string, name string) []string {
 }
 
 //
-func TestServiceKilledAnywhereAfterABoot(t *testing.T) {
+func TestService_ContinuesAfterKillAtBoot(t *testing.T) {
 	t.Parallel()
 	for n := range killPoints(12) {
 		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
@@ -242,7 +242,7 @@ func (r *rig) pollOnce() {
 }
 
 //
-func TestANetworkThatIsMadeAnewIsNoReasonToFlap(t *testing.T) {
+func TestService_RecreatedNetworkCausesNoFlapping(t *testing.T) {
 	t.Parallel()
 	configs := func(r *rig) int {
 		return r.countEntries(fake.KindWrite, cniConfig) + r.countEntries(fake.KindFile, cniConfig)

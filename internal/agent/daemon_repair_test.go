@@ -45,7 +45,7 @@ func (r *rig) isAllRunning() bool {
 }
 
 //
-func TestServiceLeavesWhatLacksFilesRunning(t *testing.T) {
+func TestService_ServicesWithMissingFilesNotStopped(t *testing.T) {
 	t.Parallel()
 	quarantined := func(t *testing.T) *rig {
 		r := newNodeRig(t)
@@ -123,7 +123,7 @@ func TestServiceLeavesWhatLacksFilesRunning(t *testing.T) {
 }
 
 //
-func TestOneFailingStepKeepsTheNodeFromNothingAfterABoot(t *testing.T) {
+func TestService_FailedBootStepBlocksNothingElse(t *testing.T) {
 	t.Parallel()
 	up := func(r *rig) func() bool { return func() bool { return r.isAllRunning() && r.hasPaths(cniConfig) } }
 	t.Run("an authority that cannot be trusted", func(t *testing.T) {
@@ -217,7 +217,7 @@ func (n hungNetworks) Networks(ctx context.Context) ([]host.HNSNetwork, error) {
 	return nil, ctx.Err()
 }
 
-func TestServiceWhileNetworkingDoesNotAnswer(t *testing.T) {
+func TestService_ContinuesWhileHNSDoesNotRespond(t *testing.T) {
 	t.Parallel()
 	t.Run("it goes on looking, and knows it when it compares again", func(t *testing.T) {
 		t.Parallel()
@@ -274,7 +274,7 @@ func TestServiceWhileNetworkingDoesNotAnswer(t *testing.T) {
 }
 
 //
-func TestANetworkThatStaysAwayIsMadeByARestart(t *testing.T) {
+func TestService_RestartRecreatesMissingNetwork(t *testing.T) {
 	t.Parallel()
 	t.Run("of hybrid-overlay-node", func(t *testing.T) {
 		t.Parallel()

@@ -50,7 +50,7 @@ func (r *rig) readLog() string {
 }
 
 // A stopped, deleted or changed service of a node is restored to the expected state without user action. R-092
-func TestServiceRepairsDrift(t *testing.T) {
+func TestService_RepairsDrift(t *testing.T) {
 	t.Parallel()
 	drifts := map[string]func(r *rig, h host.Host){
 		"a stopped service, and those that stopped with it": func(r *rig, h host.Host) { r.must(h.Services.Stop(r.ctx, "containerd")) },
@@ -96,7 +96,7 @@ func TestServiceRepairsDrift(t *testing.T) {
 	}
 }
 
-func TestServiceSeesAStoppedServiceSoon(t *testing.T) {
+func TestService_StartsStoppedServiceAtNextPoll(t *testing.T) {
 	t.Parallel()
 	r := newNodeRig(t)
 	r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
@@ -106,7 +106,7 @@ func TestServiceSeesAStoppedServiceSoon(t *testing.T) {
 	}
 }
 
-func TestServiceLeavesAlone(t *testing.T) {
+func TestService_NoRepairIfIdleOrBlocked(t *testing.T) {
 	t.Parallel()
 	t.Run("a host with nothing to repair: it writes nothing", func(t *testing.T) {
 		t.Parallel()
@@ -169,7 +169,7 @@ func TestServiceLeavesAlone(t *testing.T) {
 	})
 }
 
-func TestServiceDoesNotStopItself(t *testing.T) {
+func TestService_DoesNotStopItself(t *testing.T) {
 	t.Parallel()
 	r := newNodeRig(t)
 	service, _ := r.Service(nodespec.ServiceAgent)
@@ -183,7 +183,7 @@ func TestServiceDoesNotStopItself(t *testing.T) {
 	}
 }
 
-func TestServiceWithoutSpecWaits(t *testing.T) {
+func TestService_WaitsWithoutSpec(t *testing.T) {
 	t.Parallel()
 	r := newNodeRig(t)
 	r.must(r.Drive().Remove(nodespec.SpecPath))

@@ -31,7 +31,7 @@ func (r *rig) journalLength() int { return len(r.Journal().Entries(nil)) }
 
 // Stopped, deleted or changed objects are restored within seconds, and their dependents are restarted in order.
 //
-func TestServiceRepairsWithinSeconds(t *testing.T) {
+func TestService_RepairsWithinSeconds(t *testing.T) {
 	t.Parallel()
 	reconfigure := func(name string, change func(*host.Service)) func(*rig, host.Host) {
 		return func(r *rig, h host.Host) {
@@ -112,7 +112,7 @@ func TestServiceRepairsWithinSeconds(t *testing.T) {
 }
 
 // A change during a comparison of the host with the spec is not lost. R-092
-func TestServiceSeesAChangeDuringAComparison(t *testing.T) {
+func TestService_DetectsChangeDuringComparison(t *testing.T) {
 	t.Parallel()
 	r := newNodeRig(t)
 	armed := true
@@ -133,7 +133,7 @@ func TestServiceSeesAChangeDuringAComparison(t *testing.T) {
 	}
 }
 
-func TestServiceAfterABoot(t *testing.T) {
+func TestService_WaitsForBootGracePeriod(t *testing.T) {
 	t.Parallel()
 	reboot := func(r *rig) {
 		n, boot := r.countEntries("ready", nodespec.ServiceAgent), r.BootID()
@@ -187,7 +187,7 @@ func TestServiceAfterABoot(t *testing.T) {
 }
 
 // A service that exits immediately after each start is not restarted at the maximum rate.
-func TestServicePacesRepairs(t *testing.T) {
+func TestService_PacesRepairs(t *testing.T) {
 	t.Parallel()
 	r := newNodeRig(t)
 	n := r.journalLength()
@@ -212,7 +212,7 @@ func TestServicePacesRepairs(t *testing.T) {
 }
 
 // The service survives outages of the API server because it does not depend on the API server. R-086
-func TestServiceNeedsNoAPIServer(t *testing.T) {
+func TestService_NeedsNoAPIServer(t *testing.T) {
 	t.Parallel()
 	t.Run("it repairs while nothing answers on any port, and notices no difference", func(t *testing.T) {
 		t.Parallel()
@@ -255,7 +255,7 @@ func TestServiceNeedsNoAPIServer(t *testing.T) {
 }
 
 // Two alternately failing services do not cause comparisons at the maximum rate.
-func TestServicePacesRepairsThatAlternate(t *testing.T) {
+func TestService_PacesAlternatingRepairs(t *testing.T) {
 	t.Parallel()
 	r := newNodeRig(t)
 	n := r.journalLength()
@@ -273,7 +273,7 @@ func TestServicePacesRepairsThatAlternate(t *testing.T) {
 }
 
 // A service that does not start at all is not started at the maximum rate, however often its state changes.
-func TestServicePacesRepairsThatFail(t *testing.T) {
+func TestService_PacesFailedRepairs(t *testing.T) {
 	t.Parallel()
 	r := newNodeRig(t)
 	r.FailServiceStart("kube-proxy", 7)
@@ -295,7 +295,7 @@ func TestServicePacesRepairsThatFail(t *testing.T) {
 }
 
 // A clock that is set back after the boot does not extend the time for Windows to start services.
-func TestServiceAfterABootWithAWrongClock(t *testing.T) {
+func TestService_BootGracePeriodIgnoresWrongClock(t *testing.T) {
 	t.Parallel()
 	r := newNodeRig(t)
 	restore := r.FailServiceStart("kube-proxy", 1)

@@ -27,7 +27,7 @@ func failingLists(t *testing.T, test func(t *testing.T, after int, code uint32))
 }
 
 //
-func TestExclusionsThatCannotBeReadAreNotSetAndTheReasonIsShown(t *testing.T) {
+func TestExclusions_NotSetIfListUnreadable(t *testing.T) {
 	t.Parallel()
 	failingLists(t, func(t *testing.T, after int, code uint32) {
 		r := newRig(t).start()
@@ -53,7 +53,7 @@ func TestExclusionsThatCannotBeReadAreNotSetAndTheReasonIsShown(t *testing.T) {
 }
 
 // Reading the list may fail for the change, although it succeeded for the plan.
-func TestAChangeOfExclusionsThatFailsIsShownAndNotRepeatedAtOnce(t *testing.T) {
+func TestExclusions_FailedChangeReportedNotRepeated(t *testing.T) {
 	t.Parallel()
 	failingLists(t, func(t *testing.T, after int, code uint32) {
 		r := newRig(t).start()
@@ -79,7 +79,7 @@ func TestAChangeOfExclusionsThatFailsIsShownAndNotRepeatedAtOnce(t *testing.T) {
 }
 
 //
-func TestExclusionsThatCannotBeReadStayAtARemovalWhichReportsThem(t *testing.T) {
+func TestExclusions_RemovalReportsUnreadableExclusions(t *testing.T) {
 	t.Parallel()
 	failingLists(t, func(t *testing.T, after int, code uint32) {
 		r := newConfiguredRig(t)
@@ -97,7 +97,7 @@ func TestExclusionsThatCannotBeReadStayAtARemovalWhichReportsThem(t *testing.T) 
 }
 
 // Defender may be stopped between the plan and the step.
-func TestADefenderThatIsStoppedAtARemovalKeepsItsExclusions(t *testing.T) {
+func TestExclusions_KeptIfDefenderStopsDuringRemoval(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	r.OnOperation(func(o fake.Operation) error {

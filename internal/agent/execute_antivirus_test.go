@@ -56,7 +56,7 @@ func disabledDefender(r *rig) {
 }
 
 // R-098, R-099
-func TestHostsWithAndWithoutDefender(t *testing.T) {
+func TestExclusions_SetOnlyIfDefenderRuns(t *testing.T) {
 	t.Parallel()
 	withSimilarProcess := func(r *rig) {
 		withoutDefender(r)
@@ -103,7 +103,7 @@ func TestHostsWithAndWithoutDefender(t *testing.T) {
 }
 
 // R-099
-func TestExclusionsAreThereBeforeContainerdStarts(t *testing.T) {
+func TestExclusions_AddedBeforeContainerdStarts(t *testing.T) {
 	t.Parallel()
 	steps := newRig(t).start().configureHost()
 	first, start := slices.IndexFunc(steps, func(s string) bool { return strings.HasPrefix(s, "AddExclusion") }), slices.Index(steps, "StartService containerd")
@@ -113,7 +113,7 @@ func TestExclusionsAreThereBeforeContainerdStarts(t *testing.T) {
 }
 
 // R-064, R-099
-func TestExclusionsOfTheUserStay(t *testing.T) {
+func TestExclusions_UserExclusionsKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	for _, own := range []host.Exclusion{{Kind: host.ExcludePath, Value: `D:\data`}, r.fullSpec().Exclusions[0]} {
@@ -129,7 +129,7 @@ func TestExclusionsOfTheUserStay(t *testing.T) {
 	compareSnapshots(t, r.before, r.Snapshot())
 }
 
-func TestExclusionsFollowTheRelease(t *testing.T) {
+func TestExclusions_FollowRelease(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	former := r.fullSpec().Exclusions
@@ -156,7 +156,7 @@ func TestExclusionsFollowTheRelease(t *testing.T) {
 }
 
 // An externally managed Defender blocks neither the configuration nor the removal of a host.
-func TestDefenderThatRefuses(t *testing.T) {
+func TestDefender_RefusalBlocksNothing(t *testing.T) {
 	t.Parallel()
 	t.Run("changes of its exclusions", func(t *testing.T) {
 		t.Parallel()
@@ -204,7 +204,7 @@ func TestDefenderThatRefuses(t *testing.T) {
 	})
 }
 
-func TestDefenderThatFails(t *testing.T) {
+func TestDefender_FailureBlocksNothing(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"Exclusions", "AddExclusion"} {
 		t.Run(method, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestDefenderThatFails(t *testing.T) {
 }
 
 // A Defender that becomes active later is drift, which the service repairs without the operator. R-099
-func TestDefenderThatStartsLater(t *testing.T) {
+func TestDefender_LaterStartRepairedByService(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	disabledDefender(r)
@@ -250,7 +250,7 @@ func TestDefenderThatStartsLater(t *testing.T) {
 	}
 }
 
-func TestServiceAndARefusingDefender(t *testing.T) {
+func TestDefender_ServiceTriesRefusedExclusionsOnce(t *testing.T) {
 	t.Parallel()
 	r := newNodeRig(t)
 	for _, exclusion := range r.fullSpec().Exclusions {
@@ -278,7 +278,7 @@ func TestServiceAndARefusingDefender(t *testing.T) {
 }
 
 // The query costs Defender and WMI some work. A service without drift queries seldom.
-func TestServiceAsksDefenderSeldom(t *testing.T) {
+func TestDefender_ServiceQueriesSeldom(t *testing.T) {
 	t.Parallel()
 	r := newNodeRig(t)
 	queries := 0

@@ -12,7 +12,7 @@ import (
 )
 
 // HNS may refuse to attach an endpoint for some seconds after creating it, and show the attachment even later.
-func TestAnEndpointIsAttachedWhenHNSIsSlow(t *testing.T) {
+func TestAttachEndpoint_WaitsForSlowHNS(t *testing.T) {
 	t.Parallel()
 	attached := func(r *rig) bool {
 		endpoints, err := r.Host().Networks.Endpoints(r.ctx)

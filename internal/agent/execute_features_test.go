@@ -29,7 +29,7 @@ func (r *rig) countFeatureQueries(service string) *atomic.Int32 {
 }
 
 // A DISM session takes seconds and starts Windows servicing.
-func TestDISMIsAskedSeldom(t *testing.T) {
+func TestDISM_QueriedSeldom(t *testing.T) {
 	t.Parallel()
 	t.Run("a verb asks once for each feature", func(t *testing.T) {
 		t.Parallel()
@@ -62,7 +62,7 @@ func TestDISMIsAskedSeldom(t *testing.T) {
 }
 
 // A command holds the lock of the host until it ends: waiting forever for DISM would block all other commands.
-func TestAVerbEndsAlsoWhenDISMHangs(t *testing.T) {
+func TestDISM_CommandEndsIfDISMHangs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	restore := r.HangDISM()

@@ -37,7 +37,7 @@ func (r *rig) registrationName() host.RegistryName {
 	return plan.RegistrationName(endpoints[at].Adapter)
 }
 
-func TestTheAdapterOfKubeProxysEndpointStaysOutOfDNS(t *testing.T) {
+func TestDNSRegistration_DisabledForKubeProxyAdapter(t *testing.T) {
 	t.Parallel()
 	t.Run("from the first configuration on, and after a boot", func(t *testing.T) {
 		t.Parallel()
@@ -85,7 +85,7 @@ func TestTheAdapterOfKubeProxysEndpointStaysOutOfDNS(t *testing.T) {
 }
 
 // A registry that refuses the value blocks neither the configuration nor the removal of a host.
-func TestARegistryThatRefusesToKeepAnAdapterOutOfDNS(t *testing.T) {
+func TestDNSRegistration_RefusedRegistryWriteBlocksNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	queries := 0

@@ -26,7 +26,7 @@ func (r *rig) oneMoreShim(release nodespec.Release) {
 }
 
 //
-func TestRemovalEndsContainerShims(t *testing.T) {
+func TestRemove_EndsContainerShims(t *testing.T) {
 	t.Parallel()
 	t.Run("all of them, before their files go", func(t *testing.T) {
 		t.Parallel()
@@ -101,7 +101,7 @@ func TestRemovalEndsContainerShims(t *testing.T) {
 }
 
 // Files of a mounted layer cannot be deleted, and only the container runtime unmounts the layer. R-064
-func TestRemovalEndsPodsBeforeTheirRuntime(t *testing.T) {
+func TestRemove_EndsPodsBeforeRuntime(t *testing.T) {
 	t.Parallel()
 	t.Run("after the kubelet, which would make them again", func(t *testing.T) {
 		t.Parallel()

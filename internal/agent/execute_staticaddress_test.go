@@ -11,7 +11,7 @@ import (
 
 // The Host Networking Service may read the setting for static addresses only at its start. If the service
 // started before the value was written, creating the pod network removes the host's address.
-func TestAStaticAddressIsKeptIfHNSReadsTheRegistryAtItsStart(t *testing.T) {
+func TestStaticAddress_KeptIfHNSReadsRegistryOnce(t *testing.T) {
 	t.Parallel()
 	late := func(o *fake.Options) {
 		o.System, o.StaticAddress, o.HNSSettingsReadAtStart = fake.WindowsServer2019(), true, true

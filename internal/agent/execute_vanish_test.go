@@ -10,7 +10,7 @@ import (
 
 // Other programs, such as containerd ending a pod, delete objects of the Host Networking Service at any time,
 // even between listing and opening.
-func TestHNSObjectsThatVanishUnderTheAgent(t *testing.T) {
+func TestHNS_VanishedObjectsCauseNoFailure(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	const pod = "pod-that-ends"

@@ -31,7 +31,7 @@ func hnsCheck(t *testing.T, change func(*fake.Options)) agentapi.CheckResult {
 }
 
 // HNS itself chooses the adapter for the pod network. L-05
-func TestThePodsNetworkUsesTheAdapterOfTheNode(t *testing.T) {
+func TestHNSCheck_OtherAdapterReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		uses    string
@@ -54,7 +54,7 @@ func TestThePodsNetworkUsesTheAdapterOfTheNode(t *testing.T) {
 }
 
 // HNS may also never list the policy: only the advice depends on it.
-func TestANetworkWithoutHostRouteIsReported(t *testing.T) {
+func TestHNSCheck_MissingHostRouteReported(t *testing.T) {
 	t.Parallel()
 	got := hnsCheck(t, func(o *fake.Options) { o.NoHostRoute = true })
 	if got.Passed || !got.Advisory || !strings.Contains(got.Message, "HostRoute") || !strings.Contains(got.Message, "restart the host") {

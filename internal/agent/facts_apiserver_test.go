@@ -56,7 +56,7 @@ func apiServerFacts(t *testing.T, network fake.Network, prepare func(*rig)) *pla
 }
 
 // the host's own resolver and routes are used, before anything is changed.
-func TestTheHostIsAskedWhetherItReachesTheAPIServer(t *testing.T) {
+func TestFacts_ReportAPIServerReachability(t *testing.T) {
 	t.Parallel()
 	const address = "10.0.0.2"
 	two := map[string][]string{"api-int.lab.example.com": {address, "10.0.0.3"}}
@@ -112,7 +112,7 @@ func TestTheHostIsAskedWhetherItReachesTheAPIServer(t *testing.T) {
 	})
 }
 
-func TestTheAPIServersURLIsPlain(t *testing.T) {
+func TestFacts_InvalidAPIServerURLRejected(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	for _, word := range []string{

@@ -12,7 +12,7 @@ import (
 )
 
 //
-func TestTheMetadataServiceIsAskedForTheMachinesName(t *testing.T) {
+func TestFacts_ReportCloudNameFromMetadata(t *testing.T) {
 	t.Parallel()
 	onAWS := func(o *fake.Options) { o.Metadata = map[string]string{"AWS": "ip-10-0-0-4.ec2.internal"} }
 	t.Run("and its answer is reported", func(t *testing.T) {
@@ -58,7 +58,7 @@ func (deaf) HostName(context.Context, string) (string, error) {
 }
 
 // Input sent after the facts may contain secrets.
-func TestTheInboxIsClosedToOthersBeforeASpecIsSent(t *testing.T) {
+func TestFacts_RestrictInboxToAdministrators(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	r.uploadAgent()

@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-func TestALookChangesNothing(t *testing.T) {
+func TestInspect_ChangesNothing(t *testing.T) {
 	t.Parallel()
 	network := outside{names: map[string][]string{"api-int.lab.example.com": {"10.0.0.2"}}}
 	r := newRig(t, func(o *fake.Options) { o.Network = network }).start()
@@ -33,7 +33,7 @@ func TestALookChangesNothing(t *testing.T) {
 	}
 }
 
-func TestALookTellsWhetherTheAgentsFolderIsClosedToOthers(t *testing.T) {
+func TestInspect_ReportsIfAgentDirectoryIsRestricted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(r *rig)
@@ -61,7 +61,7 @@ func TestALookTellsWhetherTheAgentsFolderIsClosedToOthers(t *testing.T) {
 	}
 }
 
-func TestALookNeedsNoLock(t *testing.T) {
+func TestInspect_NeedsNoLock(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	r.writeLock("sshd.exe")
@@ -70,7 +70,7 @@ func TestALookNeedsNoLock(t *testing.T) {
 	}
 }
 
-func TestCollectReportsAHostThatNeverJoinedAndChangesNothing(t *testing.T) {
+func TestCollect_UnjoinedHostReportedAndUnchanged(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	path := r.uploadAgent()
@@ -93,7 +93,7 @@ func TestCollectReportsAHostThatNeverJoinedAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestCollectContinuesWhereWindowsReportsNothing(t *testing.T) {
+func TestCollect_ContinuesAfterFailedQueries(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	defer r.OnOperation(func(o fake.Operation) error {

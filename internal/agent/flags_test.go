@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agentapi"
 )
 
-func TestFlagsThatAreRefused(t *testing.T) {
+func TestFlags_InvalidValuesRejected(t *testing.T) {
 	r := newRig(t).start()
 	for name, args := range map[string]string{
 		"an apply without a spec":             "apply",

@@ -56,7 +56,7 @@ func (r *rig) recordOutput(args ...string) string {
 }
 
 // The output of the upgrade commands is part of the contract between two releases.
-func TestGoldenAnswersOfAnUpgrade(t *testing.T) {
+func TestGolden_UpgradeCommandOutput(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	former := r.fullSpec()

@@ -14,7 +14,7 @@ import (
 
 // Windows settings of these hosts would prevent the configuration, or disconnect the host during the
 // configuration. R-065
-func TestHostsThatWindowsMakesHard(t *testing.T) {
+func TestApply_HandlesAdverseWindowsSettings(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*fake.Options)
@@ -72,7 +72,7 @@ func (r *rig) checkReachable() {
 	}
 }
 
-func TestARestartFirstHasTheSSHServerStartAtBoot(t *testing.T) {
+func TestReboot_MakesSSHServerStartAtBoot(t *testing.T) {
 	t.Parallel()
 	r := newNodeRig(t)
 	r.must(r.Host().Services.SetStartType(r.ctx, "sshd", host.StartManual))

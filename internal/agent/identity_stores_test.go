@@ -10,7 +10,7 @@ import (
 )
 
 // Programs with a new certificate every day must not fill the disk with keys, or lose a key in use.
-func TestServiceDeletesFormerCertificates(t *testing.T) {
+func TestService_DeletesFormerCertificates(t *testing.T) {
 	t.Parallel()
 	r := newNodeRig(t, func(r *rig) { r.validity = 3 * time.Hour })
 	current := linkTarget(r)

@@ -50,7 +50,7 @@ func (r *rig) expectRefused(line agentapi.Line, path string, directories ...stri
 
 // Any user of a Windows host may create directories in C:\, and the node's directories there contain the
 // kubelet's key and the Secrets of pods.
-func TestAHostOnWhichAUserHasTheNodesFoldersIsRefused(t *testing.T) {
+func TestInstallDir_UserOwnedDirectoriesRejected(t *testing.T) {
 	t.Parallel()
 	const elsewhere = `C:\Users\joe\elsewhere`
 	type plant func(r *rig, path string)
@@ -107,7 +107,7 @@ var nodeEntries = []string{
 }
 
 // A user may be faster than the operator: the directories are checked again before anything is written below.
-func TestAFolderThatAUserMakesAfterTheFirstLookIsRefused(t *testing.T) {
+func TestInstallDir_LaterUserDirectoryRejected(t *testing.T) {
 	t.Parallel()
 	const elsewhere, pods = `C:\Users\joe\elsewhere`, `C:\var\lib\kubelet`
 	for name, user := range map[string]func(r *rig){
@@ -178,7 +178,7 @@ func (h exchangingTree) MakeDirectory(ctx context.Context, path string, access h
 }
 
 // R-064: the node restricts shared directories only as needed, and restores them.
-func TestFoldersThatTheNodeSharesAreClosedUntilTheHostIsGivenBack(t *testing.T) {
+func TestInstallDir_SharedDirectoriesRestrictedUntilRemoval(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, withForeignObjects).start()
 	if line, _ := r.apply(guardedSpec()); line.Result == nil {

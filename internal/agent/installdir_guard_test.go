@@ -45,7 +45,7 @@ func (r *rig) expectOwnProgram() {
 	}
 }
 
-func TestAnAgentThatHasLandedMovesToItsOwnFolder(t *testing.T) {
+func TestInstallDir_AgentMovesFromLandingDirectory(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	if line := r.runLanded("facts"); line.Result == nil {
@@ -62,7 +62,7 @@ func TestAnAgentThatHasLandedMovesToItsOwnFolder(t *testing.T) {
 }
 
 // Any user of a Windows host may create directories in C:\, and controls their content.
-func TestWhatUsersOfTheHostHavePutInTheAgentsPlaceIsNotUsed(t *testing.T) {
+func TestInstallDir_UserFilesNotUsed(t *testing.T) {
 	t.Parallel()
 	t.Run("neither a program nor a ledger, a NodeSpec or a lock", func(t *testing.T) {
 		t.Parallel()
@@ -115,7 +115,7 @@ func TestWhatUsersOfTheHostHavePutInTheAgentsPlaceIsNotUsed(t *testing.T) {
 
 // Programs in C:\k\releases run as SYSTEM, and the manifests there are trusted: files from a user must never be
 // used.
-func TestReleasesThatTheAgentHasNotMadeAreRefused(t *testing.T) {
+func TestInstallDir_ForeignReleasesRejected(t *testing.T) {
 	t.Parallel()
 	kubelet := newSpec(nil).Releases[1]
 	for name, when := range map[string]func(r *rig, plant func()){
@@ -154,7 +154,7 @@ func TestReleasesThatTheAgentHasNotMadeAreRefused(t *testing.T) {
 	}
 }
 
-func TestAFolderOfTheNodesProgramsThatLeadsElsewhereIsNotWrittenThrough(t *testing.T) {
+func TestInstallDir_ForeignLinkNotFollowed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	r.must(r.Drive().MkdirAll(nodespec.Root))
@@ -172,7 +172,7 @@ func TestAFolderOfTheNodesProgramsThatLeadsElsewhereIsNotWrittenThrough(t *testi
 
 // An administrator who opens the agent's directory to other users must not lose the ledger: it is the only
 // record of the original state.
-func TestTheFolderOfAnAgentAtWorkIsNotTakenAway(t *testing.T) {
+func TestInstallDir_NotReplacedWhileAgentServiceExists(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, withForeignObjects).start()
 	r.configureHost()
@@ -234,7 +234,7 @@ func (h hostileTree) MakeDirectory(ctx context.Context, path string, access host
 	return h.Tree.MakeDirectory(ctx, path, access)
 }
 
-func TestTheAgentsOwnFolderIsKeptFromAnEarlierAttempt(t *testing.T) {
+func TestInstallDir_KeptFromEarlierAttempt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, withForeignObjects).start()
 	r.configureHost()
@@ -252,7 +252,7 @@ func TestTheAgentsOwnFolderIsKeptFromAnEarlierAttempt(t *testing.T) {
 }
 
 // even if only the access to a directory must be restored.
-func TestAFolderOfOthersIsClosedUntilTheHostIsGivenBack(t *testing.T) {
+func TestInstallDir_ForeignDirectoryRestrictedUntilRemoval(t *testing.T) {
 	t.Parallel()
 	t.Run("that was a node", func(t *testing.T) {
 		t.Parallel()
@@ -277,7 +277,7 @@ func TestAFolderOfOthersIsClosedUntilTheHostIsGivenBack(t *testing.T) {
 	})
 }
 
-func TestAnAgentThatIsKilledWhileItMoves(t *testing.T) {
+func TestInstallDir_MoveContinuesAfterKill(t *testing.T) {
 	t.Parallel()
 	for n := 1; ; n++ {
 		r := newRig(t, withForeignObjects).start()

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-func TestTheAgentMakesItsSuccessorOfAPatch(t *testing.T) {
+func TestPatch_CreatesNextAgent(t *testing.T) {
 	t.Parallel()
 	successor := []byte("another version of the agent")
 	patch := func(r *rig, content []byte) agentapi.Line {

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-func TestServiceRotatesLogs(t *testing.T) {
+func TestService_RotatesLogs(t *testing.T) {
 	t.Parallel()
 	const dir, path = `C:\var\log\containerd`, `C:\var\log\containerd\containerd.log`
 	r := newNodeRig(t)
@@ -101,7 +101,7 @@ func rotatedLogs(r *rig) (names []string) {
 }
 
 // A lasting fault is reported once, and leftovers do not accumulate.
-func TestServiceCannotRotateLogs(t *testing.T) {
+func TestService_LogRotationFailureReportedOnce(t *testing.T) {
 	t.Parallel()
 	t.Run("a full disk is reported once, and once more after it had room", func(t *testing.T) {
 		t.Parallel()

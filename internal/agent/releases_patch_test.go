@@ -42,7 +42,7 @@ func patchOf(t *testing.T, from, to []byte) []byte {
 	return b.Bytes()
 }
 
-func TestPatchOfAFileThatTheHostHas(t *testing.T) {
+func TestPatch_CreatesReleaseFileFromFormerFile(t *testing.T) {
 	t.Parallel()
 	before, after := programContent("kubelet.exe", "v1"), programContent("kubelet.exe", "v2")
 	apply := func(r *rig, archive []byte) agentapi.Line {

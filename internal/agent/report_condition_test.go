@@ -132,7 +132,7 @@ func TestNodeCondition(t *testing.T) {
 
 // While another program stops a service after each start by the agent, the agent reports each repair: the
 // operator's alert counts the reports.
-func TestTheSameRepairIsReportedAgainAndAgain(t *testing.T) {
+func TestNodeCondition_ReportsRepeatedRepairs(t *testing.T) {
 	t.Parallel()
 	r, n, _ := newPublishingRig(t)
 	messages := map[string]bool{}
@@ -151,7 +151,7 @@ func TestTheSameRepairIsReportedAgainAndAgain(t *testing.T) {
 }
 
 // Neither the content of a secret file nor a service's environment is in the condition. Rule 9.
-func TestNodeConditionHasNoSecrets(t *testing.T) {
+func TestNodeCondition_HasNoSecrets(t *testing.T) {
 	t.Parallel()
 	r, n, spec := newPublishingRig(t)
 	const path = `C:\k\config.json`
@@ -190,7 +190,7 @@ func TestNodeConditionHasNoSecrets(t *testing.T) {
 }
 
 // End to end: an API server accepts the kubelet's certificate only if it trusts the certificate's signer.
-func TestNodeConditionOverHTTPS(t *testing.T) {
+func TestNodeCondition_SentOverHTTPS(t *testing.T) {
 	t.Parallel()
 	server, requests := reporttest.NewServer(t, authority(), func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
 	r := newNodeRig(t, func(r *rig) { r.api, r.validity = report.HTTPS{}, 48*time.Hour })

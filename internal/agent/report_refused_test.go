@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-func TestNodeConditionThatIsNotTaken(t *testing.T) {
+func TestNodeCondition_FailedRequestsBackOff(t *testing.T) {
 	t.Parallel()
 	away := func(context.Context) (int, error) { return 0, errors.New("connection refused") }
 	t.Run("by an API server that is away is sent less and less often, and the host is repaired all the same", func(t *testing.T) {

@@ -49,7 +49,7 @@ func (r *rig) runStepping(args ...string) (agentapi.Line, time.Duration) {
 }
 
 // An unresponsive part of Windows must not keep a command, which holds the lock, from ending.
-func TestPartsOfWindowsThatNeverAnswer(t *testing.T) {
+func TestCommand_EndsIfWindowsNeverResponds(t *testing.T) {
 	t.Parallel()
 	t.Run("a check that gets no answer has failed", func(t *testing.T) {
 		t.Parallel()

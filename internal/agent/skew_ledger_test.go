@@ -12,7 +12,7 @@ import (
 )
 
 // An agent that is older than the ledger preserves unknown fields.
-func TestLedgerOfALaterRelease(t *testing.T) {
+func TestLedger_FieldsOfLaterReleasePreserved(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	tasks := map[string]any{"backup": map[string]any{"existed": true, "definition": "<Task/>"}}

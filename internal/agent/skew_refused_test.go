@@ -10,7 +10,7 @@ import (
 
 // With a NodeSpec that is not completely known, an agent runs only safe commands, and reports why other
 // commands are refused.
-func TestSpecOfAnotherRelease(t *testing.T) {
+func TestSpec_OtherReleaseAllowsSafeCommandsOnly(t *testing.T) {
 	t.Parallel()
 	change := func(name string, value any) func(map[string]any) {
 		return func(spec map[string]any) { spec["schema"], spec[name] = 7, value }
@@ -42,7 +42,7 @@ func TestSpecOfAnotherRelease(t *testing.T) {
 
 // If a NodeSpec cannot be kept for a rollback, the agent reports that before the host is changed. The command
 // that does not keep the NodeSpec reports that too.
-func TestWhatCannotBeKeptAsAFallback(t *testing.T) {
+func TestRollbackTarget_ReportsReasonIfNotKept(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		mutate  func(h *formerHost)
@@ -72,7 +72,7 @@ func TestWhatCannotBeKeptAsAFallback(t *testing.T) {
 }
 
 // An agent does not roll back to a NodeSpec that it may misinterpret.
-func TestRollbackIsLeftToTheFormerAgent(t *testing.T) {
+func TestRollback_UnknownSchemaLeftToFormerAgent(t *testing.T) {
 	t.Parallel()
 	h := leftBy(t, "12.0", "none", forms["with another schema version"])
 	h.upgradeTo(h.nextSpec())

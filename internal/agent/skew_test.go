@@ -168,7 +168,7 @@ func (h *formerHost) checkVerified(line agentapi.Line, steps []string) {
 }
 
 // An agent handles the files of an agent of a former release, regardless of its own fields.
-func TestFilesOfAFormerRelease(t *testing.T) {
+func TestVersionSkew_HandlesFilesOfFormerRelease(t *testing.T) {
 	t.Parallel()
 	for _, release := range listReleases(t) {
 		for platform := range platforms {

@@ -25,7 +25,7 @@ func (r *rig) lastRuns() map[agentapi.Name][]agentapi.Line {
 	return runs
 }
 
-func TestCollectReportsTheLastRunsOfVerbs(t *testing.T) {
+func TestCollect_ReportsLastRunsOfCommands(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	if line, _ := r.run("verify"); line.Type != agentapi.TypeResult {
@@ -55,7 +55,7 @@ func TestCollectReportsTheLastRunsOfVerbs(t *testing.T) {
 	}
 }
 
-func TestALineThatWasCutOffIsLeftOut(t *testing.T) {
+func TestCollect_OmitsTruncatedLine(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	r.must(r.Drive().WriteFile(nodespec.LastRunPath("remove"), []byte(`{"wicd":"v1","type":"hello","hello":{"verb":"remove"}}`+"\n"+`{"wicd":"v1","ty`)))
@@ -64,7 +64,7 @@ func TestALineThatWasCutOffIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestCollectReportsEventsAlone(t *testing.T) {
+func TestCollect_ReportsEventsAlone(t *testing.T) {
 	t.Parallel()
 	r := newConfiguredRig(t)
 	r.must(r.Host().EventLog.Report(t.Context(), host.Event{Source: "kubelet", Level: host.EventError, ID: 3, Message: "it does not start"}))

@@ -51,7 +51,7 @@ func TestLine(t *testing.T) {
 	})
 }
 
-func TestNoiseIsNoLine(t *testing.T) {
+func TestDecode_RejectsNoise(t *testing.T) {
 	for name, text := range map[string]string{
 		"nothing":                    "",
 		"a banner":                   "Microsoft Windows [Version 10.0.20348.681]",
@@ -68,7 +68,7 @@ func TestNoiseIsNoLine(t *testing.T) {
 	}
 }
 
-func TestFailureIsAnError(t *testing.T) {
+func TestFailure_IsError(t *testing.T) {
 	var err error = &agentapi.Failure{Reason: agentapi.ReasonAgentBusy, Message: "busy"}
 	var failure *agentapi.Failure
 	if err.Error() != "busy" || !errors.As(err, &failure) {
@@ -102,7 +102,7 @@ func FuzzEncode(f *testing.F) {
 }
 
 // The host is not trusted to send genuine output of the agent: an answer without a result must not count as a result.
-func TestOnlyWhatMayRestartTheHostMayAnswerThatItRestarts(t *testing.T) {
+func TestCheckComplete_RebootingFromRebootCommandsOnly(t *testing.T) {
 	restarts := agentapi.Line{Type: agentapi.TypeRebooting}
 	for name, allowed := range map[agentapi.Name]bool{
 		agentapi.Facts: false, agentapi.Plan: false, agentapi.Verify: false, agentapi.Commit: false, agentapi.Apply: true, agentapi.Remove: true,

@@ -25,7 +25,7 @@ func digestOf(t *testing.T, f *fixture) string {
 }
 
 // Equivalent spellings of settings, or settings that Windows nodes do not follow, must not change a node.
-func TestWhatMeansTheSameMakesTheSameNode(t *testing.T) {
+func TestRead_EquivalentSettingsMakeSameNode(t *testing.T) {
 	one, two := newAuthorityPEM(t, "one"), newAuthorityPEM(t, "two")
 	type settings struct {
 		bundle, registryCA, auths, noProxy, kubelet string

@@ -27,7 +27,7 @@ func (f *fixture) read(t *testing.T) (nodespec.Cluster, error) {
 }
 
 // D-3
-func TestReadsAClusterThatIsInOrder(t *testing.T) {
+func TestRead_ValidCluster(t *testing.T) {
 	f := newFixture(t)
 	want := nodespec.Cluster{
 		Platform: "None", Version: "5.0.1",
@@ -53,7 +53,7 @@ func TestReadsAClusterThatIsInOrder(t *testing.T) {
 }
 
 // addresses that certificates of nodes must never contain.
-func TestReadsWhatTheClusterIsReachedBy(t *testing.T) {
+func TestRead_ClusterAddresses(t *testing.T) {
 	f := newFixture(t)
 	f.infrastructure.Status.APIServerURL = "https://api.lab.example.com:6443"
 	f.infrastructure.Status.PlatformStatus.Type = configv1.VSpherePlatformType
@@ -72,7 +72,7 @@ func TestReadsWhatTheClusterIsReachedBy(t *testing.T) {
 	}
 }
 
-func TestReadsVariations(t *testing.T) {
+func TestRead_AcceptsVariations(t *testing.T) {
 	hybrid := func(f *fixture) *operatorv1.HybridOverlayConfig {
 		return f.operatorNetwork.Spec.DefaultNetwork.OVNKubernetesConfig.HybridOverlayConfig
 	}
@@ -159,7 +159,7 @@ func TestReadsVariations(t *testing.T) {
 	}
 }
 
-func TestNamesTheObjectThatIsNotInOrder(t *testing.T) {
+func TestRead_InvalidObjectNamed(t *testing.T) {
 	tests := map[string]struct {
 		mutate func(*fixture)
 		want   []string
@@ -243,7 +243,7 @@ func TestNamesTheObjectThatIsNotInOrder(t *testing.T) {
 	}
 }
 
-func TestTellsRequestsThatFailFromObjectsThatAreWrong(t *testing.T) {
+func TestRead_FailedRequestIsNotInvalidObject(t *testing.T) {
 	answering := func(err error) client.Reader {
 		return interceptor.NewClient(newFixture(t).newClient(t).(client.WithWatch), interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
@@ -273,7 +273,7 @@ func TestTellsRequestsThatFailFromObjectsThatAreWrong(t *testing.T) {
 	})
 }
 
-func TestObjectsAreKnownToTheScheme(t *testing.T) {
+func TestObjects_KnownToScheme(t *testing.T) {
 	c := newFixture(t).newClient(t)
 	seen := map[string]bool{}
 	for _, watched := range Objects() {

@@ -24,7 +24,7 @@ func ignitionWith(t *testing.T, contents string) workerIgnition {
 	return worker
 }
 
-func TestReadsFilesInEveryFormThatIgnitionHas(t *testing.T) {
+func TestIgnition_ReadsEveryFileEncoding(t *testing.T) {
 	const want = "a: 100%\nb: c\n"
 	packed := base64.StdEncoding.EncodeToString(compressGzip(t, want))
 	for name, contents := range map[string]string{
@@ -62,7 +62,7 @@ func TestReadsFilesInEveryFormThatIgnitionHas(t *testing.T) {
 }
 
 // D-3
-func TestWindowsNodesFollowTheWorkerPoolAndNoOther(t *testing.T) {
+func TestRead_FollowsOnlyWorkerPool(t *testing.T) {
 	f := newFixture(t)
 	c := f.newClient(t)
 	f.files[kubeletConfigPath] = file{content: strings.Replace(kubeletConfig, "cluster.local", "another.local", 1)}

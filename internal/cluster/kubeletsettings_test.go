@@ -9,7 +9,7 @@ import (
 )
 
 // D-3
-func TestWindowsNodesFollowTheWorkersKubeletSettings(t *testing.T) {
+func TestKubeletSettings_FollowWorkers(t *testing.T) {
 	gate := ""
 	for _, name := range []string{"NodeLogQuery", "SidecarContainers", "InPlacePodVerticalScaling", "ImageVolume",
 		"RotateKubeletServerCertificate"} {
@@ -51,7 +51,7 @@ func TestWindowsNodesFollowTheWorkersKubeletSettings(t *testing.T) {
 	}
 }
 
-func TestKubeletSettingsOfAnotherTypeChangeNoNode(t *testing.T) {
+func TestKubeletSettings_InvalidTypeIsError(t *testing.T) {
 	for name, lines := range map[string]string{
 		"an invalid number":      "maxPods: many\n",
 		"an invalid duration":    "imageMinimumGCAge: soon\n",
@@ -71,7 +71,7 @@ func TestKubeletSettingsOfAnotherTypeChangeNoNode(t *testing.T) {
 	}
 }
 
-func TestThePodNetworksPacketSize(t *testing.T) {
+func TestRead_PodNetworkMTU(t *testing.T) {
 	for size, want := range map[int]int32{0: 0, 1400: 1400, 8901: 8901} {
 		f := newFixture(t)
 		f.network.Status.ClusterNetworkMTU = size

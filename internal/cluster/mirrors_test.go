@@ -15,7 +15,7 @@ func withoutSource(entry configv1.ImageDigestMirrors) configv1.ImageDigestMirror
 }
 
 // L-03
-func TestNodesAskTheMirrorsOfTheCluster(t *testing.T) {
+func TestMirrors_NodesUseClusterMirrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		objects []client.Object
 		want    []string
@@ -86,7 +86,7 @@ func TestNodesAskTheMirrorsOfTheCluster(t *testing.T) {
 }
 
 // L-03
-func TestNodesDoNotContactSourcesThatTheyMustNot(t *testing.T) {
+func TestMirrors_ForbiddenSourceNotContacted(t *testing.T) {
 	for name, test := range map[string]struct {
 		entries []configv1.ImageDigestMirrors
 		want    []string
@@ -131,7 +131,7 @@ func TestNodesDoNotContactSourcesThatTheyMustNot(t *testing.T) {
 	}
 }
 
-func TestMirrorsOfSeveralSetsGetOneOrder(t *testing.T) {
+func TestMergeOrder_OneOrderForSeveralSets(t *testing.T) {
 	for name, test := range map[string]struct{ lists, want string }{
 		"that of each where they agree":                     {"b c|a b", "a b c"},
 		"the API's own example":                             {"a b c|c d e", "a b c d e"},

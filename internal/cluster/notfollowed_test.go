@@ -19,7 +19,7 @@ func imagePolicy(namespace, name string, scopes ...configv1.ImageScope) *configv
 	return &configv1.ImagePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: configv1.ImagePolicySpec{Scopes: scopes}}
 }
 
-func TestSignaturePoliciesThatWindowsNodesDoNotFollowAreReported(t *testing.T) {
+func TestNotices_SignaturePoliciesReported(t *testing.T) {
 	f := newFixture(t)
 	f.optional = append(f.optional,
 		clusterPolicy("openshift", "quay.io/openshift-release-dev/ocp-release"),
@@ -35,7 +35,7 @@ func TestSignaturePoliciesThatWindowsNodesDoNotFollowAreReported(t *testing.T) {
 		"ImagePolicy shop/signed|"+refused+" of namespace shop on Windows nodes (registry.example.com/shop)")
 }
 
-func TestMirrorsOfAFormerKindAreReported(t *testing.T) {
+func TestNotices_ImageContentSourcePolicyReported(t *testing.T) {
 	f := newFixture(t)
 	mirrors := []operatorv1alpha1.RepositoryDigestMirrors{{Source: "registry.example.com/team", Mirrors: []string{"mirror.example.com/team"}}}
 	f.optional = append(f.optional,
@@ -49,7 +49,7 @@ func TestMirrorsOfAFormerKindAreReported(t *testing.T) {
 	}
 }
 
-func TestIPsecBetweenPodsIsReported(t *testing.T) {
+func TestNotices_IPsecBetweenPodsReported(t *testing.T) {
 	const notice = "Network.operator.openshift.io cluster, spec.defaultNetwork.ovnKubernetesConfig.ipsecConfig|does not encrypt"
 	for name, c := range map[string]struct {
 		ipsec *operatorv1.IPsecConfig
@@ -73,7 +73,7 @@ func TestIPsecBetweenPodsIsReported(t *testing.T) {
 	}
 }
 
-func TestAMigrationOfTheMTUIsReported(t *testing.T) {
+func TestNotices_MTUMigrationReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		migration *operatorv1.NetworkMigration
 		want      []string
@@ -91,7 +91,7 @@ func TestAMigrationOfTheMTUIsReported(t *testing.T) {
 	}
 }
 
-func TestADisruptionPolicyOfLinuxNodesIsReportedWhereWindowsNodesAreDrained(t *testing.T) {
+func TestNotices_LinuxDisruptionPolicyReported(t *testing.T) {
 	type policy = operatorv1.NodeDisruptionPolicySpecFile
 	actions := func(types ...operatorv1.NodeDisruptionPolicySpecActionType) (list []operatorv1.NodeDisruptionPolicySpecAction) {
 		for _, of := range types {
@@ -127,14 +127,14 @@ func TestADisruptionPolicyOfLinuxNodesIsReportedWhereWindowsNodesAreDrained(t *t
 	}
 }
 
-func TestFIPSModeOfLinuxWorkersIsReported(t *testing.T) {
+func TestNotices_FIPSModeReported(t *testing.T) {
 	f := newFixture(t)
 	f.rendered.Spec.FIPS = true
 	_, notices := f.readValid(t)
 	expectNotices(t, notices, "MachineConfig rendered-worker-1, spec.fips|run in FIPS mode, and Windows nodes do not|group policy")
 }
 
-func TestPodsHaveADNSServerThatTheyReach(t *testing.T) {
+func TestClusterDNS_IPv4ServerRequired(t *testing.T) {
 	with := func(dns string) *fixture {
 		f := newFixture(t)
 		f.files[kubeletConfigPath] = file{content: strings.Replace(kubeletConfig, "[172.30.0.10]", dns, 1)}

@@ -8,7 +8,7 @@ import (
 )
 
 // D-3
-func TestTheConfigurationIsThatOfANewLinuxWorker(t *testing.T) {
+func TestPool_ConfigurationOfNewLinuxWorker(t *testing.T) {
 	const former, target = "rendered-worker-0", "rendered-worker-1"
 	for name, test := range map[string]struct {
 		spec, status         string
@@ -36,7 +36,7 @@ func TestTheConfigurationIsThatOfANewLinuxWorker(t *testing.T) {
 	}
 }
 
-func TestOnlyObjectsThatMatterAreWatched(t *testing.T) {
+func TestObjects_OnlyRelevantNamesWatched(t *testing.T) {
 	watched := Objects()
 	i := slices.IndexFunc(watched, func(w Watched) bool { _, is := w.Object.(*machineconfigv1.MachineConfig); return is })
 	if i < 0 {

@@ -31,7 +31,7 @@ func kubeletConfigWith(spec machineconfigv1.KubeletConfigSpec, fields string) *m
 	return &machineconfigv1.KubeletConfig{ObjectMeta: metav1.ObjectMeta{Name: "large"}, Spec: spec}
 }
 
-func TestKubeletConfigsThatWindowsNodesDoNotFollowAreReported(t *testing.T) {
+func TestNotices_UnfollowedKubeletConfigReported(t *testing.T) {
 	type spec = machineconfigv1.KubeletConfigSpec
 	const reserves = "each reserves 500m of CPU, 2Gi of memory and 1Gi of disk"
 	for name, c := range map[string]struct {
@@ -66,7 +66,7 @@ func TestKubeletConfigsThatWindowsNodesDoNotFollowAreReported(t *testing.T) {
 	}
 }
 
-func TestAKubeletConfigWithoutASelectorIsForNoPool(t *testing.T) {
+func TestNotices_KubeletConfigWithoutSelectorIgnored(t *testing.T) {
 	f := withPool(t)
 	config := kubeletConfigWith(machineconfigv1.KubeletConfigSpec{LogLevel: ptr.To(int32(4))}, "")
 	config.Spec.MachineConfigPoolSelector = nil
@@ -75,7 +75,7 @@ func TestAKubeletConfigWithoutASelectorIsForNoPool(t *testing.T) {
 	expectNotices(t, notices)
 }
 
-func TestContainerRuntimeConfigsThatWindowsNodesDoNotFollowAreReported(t *testing.T) {
+func TestNotices_UnfollowedRuntimeConfigReported(t *testing.T) {
 	type settings = machineconfigv1.ContainerRuntimeConfiguration
 	infra := &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "infra"}}
 	for name, c := range map[string]struct {
@@ -102,7 +102,7 @@ func TestContainerRuntimeConfigsThatWindowsNodesDoNotFollowAreReported(t *testin
 	}
 }
 
-func TestImagesThatAreNotPulledAheadAreReported(t *testing.T) {
+func TestNotices_PinnedImageSetsReported(t *testing.T) {
 	f := withPool(t)
 	f.pool.Spec.PinnedImageSets = []machineconfigv1.PinnedImageSetRef{{Name: "release"}, {Name: "apps"}}
 	_, notices := f.readValid(t)

@@ -11,7 +11,7 @@ import (
 )
 
 // L-01
-func TestNodesReachOutThroughTheClustersProxy(t *testing.T) {
+func TestProxy_NodesUseClusterProxy(t *testing.T) {
 	for name, test := range map[string]struct {
 		status configv1.ProxyStatus
 		want   nodespec.Proxy
@@ -46,7 +46,7 @@ func TestNodesReachOutThroughTheClustersProxy(t *testing.T) {
 }
 
 // L-01
-func TestAProxyThatIsWrongChangesNoNode(t *testing.T) {
+func TestProxy_InvalidProxyIsError(t *testing.T) {
 	for name, test := range map[string]struct {
 		status configv1.ProxyStatus
 		want   string

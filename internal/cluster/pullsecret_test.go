@@ -14,7 +14,7 @@ import (
 func encodeBase64(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
 // L-02
-func TestNodesHaveTheCredentialsOfThePullSecret(t *testing.T) {
+func TestPullSecret_NodesHaveItsCredentials(t *testing.T) {
 	for name, test := range map[string]struct{ auths, want string }{
 		"as base64": {`{"quay.io":{"auth":"` + encodeBase64("u:p") + `","email":"u@example.com"}}`,
 			"quay.io=u:p"},
@@ -56,7 +56,7 @@ func TestNodesHaveTheCredentialsOfThePullSecret(t *testing.T) {
 }
 
 // L-02
-func TestCredentialsThatCannotBeUsedAreToldAndHoldUpNothing(t *testing.T) {
+func TestPullSecret_UnusableCredentialsReportedAndSkipped(t *testing.T) {
 	for name, test := range map[string]struct{ entry, want string }{
 		"invalid base64":         {`"quay.io":{"auth":"canary!"}`, `auths["quay.io"]|not base64`},
 		"base64 without a colon": {`"quay.io":{"auth":"` + encodeBase64("canary") + `"}`, `auths["quay.io"]|base64 of <user>`},
@@ -90,7 +90,7 @@ func TestCredentialsThatCannotBeUsedAreToldAndHoldUpNothing(t *testing.T) {
 }
 
 // L-02
-func TestAPullSecretThatIsNoneChangesNoNode(t *testing.T) {
+func TestPullSecret_InvalidSecretIsError(t *testing.T) {
 	for name, secret := range map[string]*corev1.Secret{
 		"no JSON":                           pullSecretWith(`canary`),
 		"a list":                            pullSecretWith(`["canary"]`),
@@ -113,7 +113,7 @@ func TestAPullSecretThatIsNoneChangesNoNode(t *testing.T) {
 }
 
 // L-02
-func TestAMirrorGetsTheCredentialsOfTheLongestEntryThatItIsIn(t *testing.T) {
+func TestAuthorizationFor_UsesLongestMatchingEntry(t *testing.T) {
 	credentials := []nodespec.Credential{
 		{Registry: "index.docker.io", Auth: "hub"}, {Registry: "m.io", Auth: "host"}, {Registry: "m.io/a", Auth: "a"},
 		{Registry: "m.io/a/b", Auth: "ab"}, {Registry: "m.io:5000", Auth: "port"},
@@ -130,7 +130,7 @@ func TestAMirrorGetsTheCredentialsOfTheLongestEntryThatItIsIn(t *testing.T) {
 }
 
 // L-02, L-03
-func TestCredentialsForAPartOfARegistryWithMirrorsAreNotUsed(t *testing.T) {
+func TestPullSecret_CredentialsForMirroredPartNotUsed(t *testing.T) {
 	secret := pullSecretWith(`{"auths":{"quay.io":{"auth":"` + encodeBase64("u:p") + `"},"quay.io/a":{"auth":"` +
 		encodeBase64("u:canary") + `"},"gcr.io/a":{"auth":"` + encodeBase64("u:p") + `"},` +
 		`"https://index.docker.io/v1/":{"auth":"` + encodeBase64("u:p") + `"}}}`)

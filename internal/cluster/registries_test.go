@@ -8,7 +8,7 @@ import (
 )
 
 // L-02, L-03
-func TestNodesFollowTheImageConfiguration(t *testing.T) {
+func TestRegistries_FollowImageConfiguration(t *testing.T) {
 	for name, test := range map[string]struct {
 		sources configv1.RegistrySources
 		want    []string
@@ -50,7 +50,7 @@ func TestNodesFollowTheImageConfiguration(t *testing.T) {
 }
 
 // L-02, L-03
-func TestMirrorsAreReachedAsTheirHostsAre(t *testing.T) {
+func TestMirrors_HaveSettingsOfTheirHosts(t *testing.T) {
 	mirrors := digestMirrors("a", digestEntry("quay.io", "m.example.com:5000/a", "n.example.com", "blocked.example.com"))
 	f := withObjects(t, mirrors, imageWith(configv1.RegistrySources{
 		InsecureRegistries: []string{"*.example.com", "quay.io/x"}, BlockedRegistries: []string{"blocked.example.com",
@@ -70,7 +70,7 @@ func TestMirrorsAreReachedAsTheirHostsAre(t *testing.T) {
 		"ImageDigestMirrorSet a|mirrors[2]|blocks it")
 }
 
-func TestAMirrorForTwoPartsOfARegistryIsReachedInOneWay(t *testing.T) {
+func TestMirrors_SharedMirrorHasOneSetting(t *testing.T) {
 	facts, notices := withObjects(t, digestMirrors("a", digestEntry("quay.io/a", "m.example.com/a"),
 		digestEntry("quay.io/b", "m.example.com/b")),
 		pullSecretWith(`{"auths":{"m.example.com/a":{"auth":"dTpw"},"m.example.com/b":{"auth":"dTpx"}}}`)).readValid(t)

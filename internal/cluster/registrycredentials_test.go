@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestRegistriesOfTheCloudWithoutCredentialsAreReported(t *testing.T) {
+func TestNotices_CloudRegistryWithoutCredentialsReported(t *testing.T) {
 	mirrors := func(mirrors ...configv1.ImageMirror) *configv1.ImageDigestMirrorSet {
 		return &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: "mirrors"}, Spec: configv1.ImageDigestMirrorSetSpec{
 			ImageDigestMirrors: []configv1.ImageDigestMirrors{{Source: "quay.io", Mirrors: mirrors}}}}
@@ -53,7 +53,7 @@ func TestRegistriesOfTheCloudWithoutCredentialsAreReported(t *testing.T) {
 	}
 }
 
-func TestCredentialsOfNamespacesAreReported(t *testing.T) {
+func TestNotices_NamespaceCredentialsReported(t *testing.T) {
 	const directory = "/etc/kubernetes/credential-providers/"
 	const builtIn = "kind: CredentialProviderConfig\nproviders:\n- name: acr-credential-provider\n  matchImages: ['*.azurecr.io']\n"
 	const ofNamespaces = "- name: crio-credential-provider\n  matchImages: [mirror.example.com, quay.io/team]\n"

@@ -58,7 +58,7 @@ func servingSecret(certificate, key string) *corev1.Secret {
 	}
 }
 
-func TestExportersServeWithTheCertificateOfTheServiceCA(t *testing.T) {
+func TestExporter_ServesWithServiceCACertificate(t *testing.T) {
 	certificate, key := servingCertificate(t)
 	_, otherKey := servingCertificate(t)
 	facts, notices := withObjects(t, servingSecret(certificate, key)).readValid(t)
@@ -86,7 +86,7 @@ func TestExportersServeWithTheCertificateOfTheServiceCA(t *testing.T) {
 }
 
 // L-01, L-02
-func TestNoSecretIsPrinted(t *testing.T) {
+func TestSecrets_NotPrinted(t *testing.T) {
 	certificate, key := servingCertificate(t)
 	f := withObjects(t,
 		proxyWith(configv1.ProxyStatus{HTTPProxy: "http://user:canary1@proxy:80",
@@ -114,7 +114,7 @@ func TestNoSecretIsPrinted(t *testing.T) {
 	}
 }
 
-func TestKindsThatTheAPIServerHasNotAreNoFault(t *testing.T) {
+func TestRead_MissingOptionalKindIsNoError(t *testing.T) {
 	optional := func(object any) bool {
 		switch object.(type) {
 		case *configv1.Proxy, *configv1.Image, *configv1.ImageDigestMirrorSetList, *configv1.ImageTagMirrorSetList,

@@ -121,7 +121,7 @@ func expectRegistries(t *testing.T, got nodespec.Registries, want ...string) {
 	}
 }
 
-func TestAClusterWithoutSettingsHasNone(t *testing.T) {
+func TestRead_NoSettingsInEmptyCluster(t *testing.T) {
 	for name, f := range map[string]*fixture{
 		"because their objects are not there": newFixture(t),
 		"because they are empty": withObjects(t, proxyWith(configv1.ProxyStatus{}), imageWith(configv1.RegistrySources{}),

@@ -50,7 +50,7 @@ func opensslCertificate(t *testing.T, certificate, settings string) string {
 }
 
 // L-01
-func TestNodesTrustWhatTheAdministratorsTrust(t *testing.T) {
+func TestTrustBundle_NodesTrustItsAuthorities(t *testing.T) {
 	a, b := newAuthorityPEM(t, "a"), newAuthorityPEM(t, "b")
 	both := []string{a, b}
 	slices.Sort(both)
@@ -101,7 +101,7 @@ func TestNodesTrustWhatTheAdministratorsTrust(t *testing.T) {
 }
 
 // L-01
-func TestADamagedTrustBundleChangesNoNode(t *testing.T) {
+func TestTrustBundle_DamagedBundleIsError(t *testing.T) {
 	a := newAuthorityPEM(t, "a")
 	for name, bundle := range map[string]string{
 		"text":                               "canary",
@@ -126,7 +126,7 @@ func TestADamagedTrustBundleChangesNoNode(t *testing.T) {
 }
 
 // L-02
-func TestRegistriesAreVerifiedWithTheirAuthorities(t *testing.T) {
+func TestRegistries_VerifiedWithTheirAuthorities(t *testing.T) {
 	a, b := newAuthorityPEM(t, "a"), newAuthorityPEM(t, "b")
 	t.Run("by host, with the port behind two dots, in both lists", func(t *testing.T) {
 		f := newFixture(t)

@@ -83,7 +83,7 @@ func newPayloadFile(name string) nodespec.PayloadFile {
 // R-106, D-10: for volumes, a Windows node has the kubelet's cloud provider, as on the workers of the platform,
 // and csi-proxy. The node plugins of CSI drivers mount and format disks through csi-proxy. The storage driver
 // of a cloud is neither in the kubelet nor here.
-func TestWhatAWindowsNodeHasForVolumesFollowsFromTheWorkers(t *testing.T) {
+func TestRead_CloudProviderFollowsWorkers(t *testing.T) {
 	const azureConfig = "--cloud-config=/etc/kubernetes/cloud.conf"
 	for platform, c := range map[configv1.PlatformType]struct{ unit, want string }{
 		configv1.NonePlatformType:      {workerUnit("", ""), ""},

@@ -17,7 +17,7 @@ type screen struct {
 
 func (s *screen) Write(p []byte) (int, error) { return s.Buffer.Write(p) }
 
-func TestWhatHostsReportReachesATerminalWithoutControlCharacters(t *testing.T) {
+func TestAccess_NoControlCharactersInTerminalOutput(t *testing.T) {
 	pseudo, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
 		t.Skipf("SKIPPED: no terminal can be opened here: %v", err)

@@ -34,7 +34,7 @@ var allowedConditionReaders = []string{
 // Conditions, their reasons, the summary and the names of phases are texts for administrators. Rewording them must
 // not change the behavior of the operator: decisions read typed fields. Kinds of errors (remote.Reason,
 // agentapi.Reason) are separate types and may be compared.
-func TestNoControllerDecidesByAConditionOrItsReason(t *testing.T) {
+func TestControllers_NoDecisionByConditionText(t *testing.T) {
 	files, checked := token.NewFileSet(), 0
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {

@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-func TestHowAHostIs(t *testing.T) {
+func TestHealthOf(t *testing.T) {
 	instance := func(conditions ...metav1.Condition) Instance {
 		i := Instance{}
 		i.Status.Conditions = conditions
@@ -59,7 +59,7 @@ func TestHowAHostIs(t *testing.T) {
 	}
 }
 
-func TestWhatAFailedChangeLeavesIsSaid(t *testing.T) {
+func TestDescribeAfterFailure(t *testing.T) {
 	for want, failed := range map[string]v1alpha1.FailedChange{
 		"The host was rolled back.": {RolledBack: true},
 		"The drain did not finish in time, and nothing on the host was changed.": {DrainTimedOut: true},

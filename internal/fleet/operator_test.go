@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func TestWhetherAnOperatorIsAtWork(t *testing.T) {
+func TestInactivityWarning(t *testing.T) {
 	now := time.Date(2026, 3, 1, 14, 30, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
 		holder  *string

@@ -20,7 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/fleet"
 )
 
-func TestAnArchiveHasItsNameOnceItIsWhole(t *testing.T) {
+func TestArchive_NamedOnlyWhenComplete(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "case.tar.gz")
 	fileNames := func() []string {
@@ -95,7 +95,7 @@ func unpackArchive(t *testing.T, name string) map[string]string {
 	}
 }
 
-func TestADiskThatIsFullIsSaid(t *testing.T) {
+func TestCollection_WriteErrorKept(t *testing.T) {
 	c := &collection{sink: directorySink{directory: filepath.Join("/dev/null", "x")}}
 	c.write("a.txt", nil)
 	if c.broken == nil {
@@ -103,14 +103,14 @@ func TestADiskThatIsFullIsSaid(t *testing.T) {
 	}
 }
 
-func TestAnArchiveWithoutAFolder(t *testing.T) {
+func TestArchive_MissingDirectoryIsError(t *testing.T) {
 	_, err := newArchive(filepath.Join(t.TempDir(), "nosuch", "case.tar.gz"), time.Unix(0, 0))
 	if err == nil || !strings.Contains(err.Error(), "create the archive") {
 		t.Error(err)
 	}
 }
 
-func TestWhatMayHoldSecretsIsLeftOut(t *testing.T) {
+func TestRedactObject_RemovesPossibleSecrets(t *testing.T) {
 	const secret = "hunter2"
 	pod := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{
@@ -142,7 +142,7 @@ func TestWhatMayHoldSecretsIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestNamesOfFilesStayInTheirFolder(t *testing.T) {
+func TestFileName_StaysInDirectory(t *testing.T) {
 	for name, want := range map[string]string{"win-1": "win-1", "../../etc": ".._.._etc", "..": "_", "": "_", `a\b:c`: "a_b_c"} {
 		if got := fileName(name); got != want {
 			t.Errorf("%q becomes %q, want %q", name, got, want)
@@ -150,7 +150,7 @@ func TestNamesOfFilesStayInTheirFolder(t *testing.T) {
 	}
 }
 
-func TestTheReportCountsWhatWasChosen(t *testing.T) {
+func TestSummary_CountsSelectedHosts(t *testing.T) {
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()
 	command := &command{Access: cmdutil.New(streams, clock.RealClock{})}
 	failed := fleet.Instance{}

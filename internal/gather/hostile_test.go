@@ -24,7 +24,7 @@ func (s sizeSink) addFile(name string, content []byte) error {
 	return nil
 }
 
-func TestAHostileKubeletCannotFillTheArchive(t *testing.T) {
+func TestGather_HostileKubeletCannotFillArchive(t *testing.T) {
 	for name, c := range map[string]struct {
 		services, size int // of each log
 		files          int // maximum number of collected files
@@ -72,7 +72,7 @@ func TestAHostileKubeletCannotFillTheArchive(t *testing.T) {
 	}
 }
 
-func TestALineAboutAGapIsPlain(t *testing.T) {
+func TestRecordGap_PlainAndBounded(t *testing.T) {
 	c := &collection{}
 	c.recordGap("hosts/win-1/logs", fmt.Errorf("the kubelet says \x1b[2J\n%s", strings.Repeat("x", 1<<20)))
 	if gap := c.listGaps()[0]; strings.ContainsAny(gap, "\x1b\n") || len(gap) > maxGap {

@@ -53,7 +53,7 @@ func (m memorySink) addFile(name string, content []byte) error { m[name] = strin
 func (memorySink) finishOutput() error                         { return nil }
 func (memorySink) discardOutput()                              {}
 
-func TestWhatTheOperatorTellsOfHostsIsWritten(t *testing.T) {
+func TestGather_WritesOperatorReportsOfHosts(t *testing.T) {
 	o := operator(func(request podexec.CollectRequest, streams podexec.Streams) (int, error) {
 		if diff := cmp.Diff([]podexec.CollectedHost{{Name: "win-1", Logs: true}, {Name: "win-2"}}, request.Hosts); diff != "" {
 			t.Error(diff)
@@ -80,7 +80,7 @@ func TestWhatTheOperatorTellsOfHostsIsWritten(t *testing.T) {
 	}
 }
 
-func TestAnOperatorThatTellsNothingEndsNothing(t *testing.T) {
+func TestGather_ContinuesWithoutOperatorReports(t *testing.T) {
 	const (
 		all    = "data that the operator reads from hosts over SSH: "
 		noPlan = "hosts/win-1/plan.txt: the operator is older than this program and does not create plans. See: kubectl windows plan"

@@ -7,7 +7,7 @@ import (
 )
 
 // R-098
-func TestDefenderAtWork(t *testing.T) {
+func TestIsDefenderActive(t *testing.T) {
 	service := func(name string, state host.ServiceState, pid int) []host.Service {
 		return []host.Service{
 			{ServiceConfig: host.ServiceConfig{Name: "mpssvc", DisplayName: "Windows Defender Firewall"},
@@ -51,7 +51,7 @@ func TestDefenderAtWork(t *testing.T) {
 	}
 }
 
-func TestExclusionsAreComparedAsWindowsDoes(t *testing.T) {
+func TestExclusion_ComparedCaseInsensitively(t *testing.T) {
 	e := host.Exclusion{Kind: host.ExcludeProcess, Value: `C:\k\containerd.exe`}
 	if !e.Is(host.Exclusion{Kind: host.ExcludeProcess, Value: `c:\K\CONTAINERD.exe`}) {
 		t.Error("case matters")

@@ -60,7 +60,7 @@ func TestSplitCommandLine(t *testing.T) {
 	}
 }
 
-func TestEveryCommandLineComesApartAsItWasPutTogether(t *testing.T) {
+func TestCommandLine_SplitRestoresWords(t *testing.T) {
 	// Characters with a special meaning are drawn much more often than the rest.
 	word := rapid.OneOf(rapid.StringOf(rapid.RuneFrom([]rune("ab \t\n\v\\\"'-=äß"))), rapid.String())
 	rapid.Check(t, func(t *rapid.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestRecoveriesAreKeptCompletely(t *testing.T) {
+func TestRecovery_RecordedCompletely(t *testing.T) {
 	restart := RecoveryAction{Kind: RecoveryRestart, Delay: time.Second}
 	for name, c := range map[string]struct {
 		recovery Recovery
@@ -48,7 +48,7 @@ func TestRecoveriesAreKeptCompletely(t *testing.T) {
 	}
 }
 
-func TestRecordsOfEarlierVersionsHaveRestartDelaysOnly(t *testing.T) {
+func TestRecovery_EarlierRecordsHaveOnlyRestartDelays(t *testing.T) {
 	var record ServiceConfig
 	if err := json.Unmarshal([]byte(`{"name":"s","restartDelays":[1000000000,-1],"resetPeriod":60000000000}`), &record); err != nil {
 		t.Fatal(err)

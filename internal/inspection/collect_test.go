@@ -22,7 +22,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-func TestWhatAHostWasNotDoneWithInItsTimeIsNamed(t *testing.T) {
+func TestCollectHost_TimeoutNamesStage(t *testing.T) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestWhatAHostWasNotDoneWithInItsTimeIsNamed(t *testing.T) {
 	}
 }
 
-func TestAFailureIsNotTakenForAHostThatIsSlow(t *testing.T) {
+func TestStages_FailureNotReportedAsTimeout(t *testing.T) {
 	s := stages{"10.0.0.9", 2 * time.Minute, 20 * time.Second}
 	if message := s.formatFailure("its login", errors.New("no route\x1b[2J")); !strings.HasPrefix(message, "no route") || strings.Contains(message, "\x1b") || strings.Contains(message, "--host-timeout") {
 		t.Errorf("it says %q", message)
@@ -64,7 +64,7 @@ func TestAFailureIsNotTakenForAHostThatIsSlow(t *testing.T) {
 	}
 }
 
-func TestAHostThatIsDeadHoldsUpOthersForLessThanASlowOne(t *testing.T) {
+func TestLoginTimeout_FractionOfHostTimeout(t *testing.T) {
 	for host, login := range map[time.Duration]time.Duration{
 		10 * time.Second: 10 * time.Second, 20 * time.Second: 20 * time.Second, 2 * time.Minute: 20 * time.Second, 12 * time.Minute: 2 * time.Minute,
 	} {
@@ -74,7 +74,7 @@ func TestAHostThatIsDeadHoldsUpOthersForLessThanASlowOne(t *testing.T) {
 	}
 }
 
-func TestAPlanThatWasNotMadeInTimeIsNotOneWithoutChanges(t *testing.T) {
+func TestPlanHost_TimeoutIsNotNoChanges(t *testing.T) {
 	instance := &v1alpha1.WindowsInstance{Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.0.9", DesiredState: v1alpha1.DesiredStateNode}}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errHostTimeout)

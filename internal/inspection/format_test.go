@@ -44,7 +44,7 @@ func compareGolden(t *testing.T, name, got string) {
 	}
 }
 
-func TestAPlanInWords(t *testing.T) {
+func TestFormatForecasts(t *testing.T) {
 	compareGolden(t, "plan.txt", formatForecasts([]Forecast{
 		{
 			Instance: "win-1", Address: "10.0.0.1", Node: "win-1", Drains: true, FilesToSend: 2, BytesToSend: 13 << 20,
@@ -67,7 +67,7 @@ func TestAPlanInWords(t *testing.T) {
 	})+formatForecasts(nil))
 }
 
-func TestADiagnosisInWords(t *testing.T) {
+func TestFormatDiagnosis(t *testing.T) {
 	compareGolden(t, "diagnosis.txt", formatDiagnosis(Diagnosis{Host: "10.0.0.1", User: "Administrator", Checks: []diagnosis.Check{
 		{Name: "name", Outcome: diagnosis.Passed, Message: "10.0.0.1 is an IP address."},
 		{Name: "TCP", Outcome: diagnosis.Failed, Message: "host 10.0.0.1: no TCP connection to port 22 (connection refused)",
@@ -76,7 +76,7 @@ func TestADiagnosisInWords(t *testing.T) {
 	}})+formatDiagnosis(Diagnosis{Host: "10.0.0.2", Instance: "win-2", User: "capi"}))
 }
 
-func TestHowAPlanEnds(t *testing.T) {
+func TestPlanStatus(t *testing.T) {
 	changes, same := Forecast{Steps: []dryrun.Step{{}}}, Forecast{}
 	for name, c := range map[string]struct {
 		forecasts []Forecast
@@ -106,7 +106,7 @@ func run(t *testing.T, in io.Reader, configure func() (operator.Config, error), 
 	return root.ExecuteContext(t.Context())
 }
 
-func TestACommandLineThatMeansNothingIsRefused(t *testing.T) {
+func TestCommand_InvalidArgumentsRejected(t *testing.T) {
 	for line, message := range map[string]string{
 		"plan": "specify the names of hosts, or --all", "plan win-1 --all": "specify the names of hosts, or --all",
 		"plan --all -o yaml": "use text or json", "diagnose": "accepts 1 arg",
@@ -121,7 +121,7 @@ func TestACommandLineThatMeansNothingIsRefused(t *testing.T) {
 	}
 }
 
-func TestACommandEndsWithItsCaller(t *testing.T) {
+func TestCommand_EndsWhenStandardInputCloses(t *testing.T) {
 	command := &cobra.Command{}
 	in, caller := io.Pipe()
 	command.SetIn(in)
@@ -141,7 +141,7 @@ func TestACommandEndsWithItsCaller(t *testing.T) {
 	}
 }
 
-func TestLastRunsInWords(t *testing.T) {
+func TestFormatRuns(t *testing.T) {
 	at := func(second int, line agentapi.Line) agentapi.Line {
 		line.Time = time.Date(2026, 11, 25, 19, 13, second, 0, time.UTC)
 		return line

@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodelogs"
 )
 
-func TestALogThatIsSentWholeEachTimeIsPrintedOnce(t *testing.T) {
+func TestViewer_RepeatedFullResponsePrintedOnce(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/") {
 			_, _ = io.WriteString(w, `<a href="kubelet.log">kubelet.log</a>`)
@@ -65,7 +65,7 @@ func (s *shrinking) From(_ context.Context, _ string, offset int64) (logprinter.
 	return logprinter.Part{Body: []byte("one\n"), Size: 8}, nil
 }
 
-func TestALogThatBecomesShorterAgainAndAgainEndsTheCommand(t *testing.T) {
+func TestViewer_RepeatedlyShrinkingLogIsError(t *testing.T) {
 	n := newNode(t)
 	n.write(t, "kubelet/kubelet.log", "one\n")
 	c, out := newViewer(clock.RealClock{}, -1)
@@ -79,7 +79,7 @@ func TestALogThatBecomesShorterAgainAndAgainEndsTheCommand(t *testing.T) {
 	}
 }
 
-func TestNamesOfServicesArePrintedPlain(t *testing.T) {
+func TestViewer_ServiceNamesWithoutControlCharacters(t *testing.T) {
 	n := newNode(t)
 	n.write(t, "kube\x1b[2Jlet\n/kubelet.log", "")
 	c, out := newViewer(clock.RealClock{}, 10)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestTheLinesSinceAMoment(t *testing.T) {
+func TestLinesSince(t *testing.T) {
 	modified := time.Date(2026, 3, 1, 14, 30, 2, 0, time.UTC)
 	for name, test := range map[string]struct {
 		log, want string
@@ -41,7 +41,7 @@ func TestTheLinesSinceAMoment(t *testing.T) {
 	}
 }
 
-func TestTheYearOfALineIsTheOneBeforeItWasWritten(t *testing.T) {
+func TestLocalTime_YearNotAfterModification(t *testing.T) {
 	newYear := time.Date(2027, 1, 1, 0, 0, 10, 0, time.UTC)
 	for line, want := range map[string]string{
 		"I1231 23:59:59.1 1 a] a": "2026-12-31T23:59:59Z", "I0101 00:00:05.1 1 a] a": "2027-01-01T00:00:05Z",

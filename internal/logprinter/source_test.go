@@ -2,7 +2,7 @@ package logprinter
 
 import "testing"
 
-func TestTheLogThatIsWrittenNowIsShown(t *testing.T) {
+func TestCurrentLog_SelectsActiveLog(t *testing.T) {
 	for want, dir := range map[string]struct {
 		service string
 		names   []string
@@ -20,7 +20,7 @@ func TestTheLogThatIsWrittenNowIsShown(t *testing.T) {
 	}
 }
 
-func TestServicesAreFoundByTheFolderOfTheirLogs(t *testing.T) {
+func TestServiceOf_MatchesLogDirectory(t *testing.T) {
 	for service, dir := range map[string]string{
 		"kubelet": "kubelet", "hybrid-overlay-node": "hybrid-overlay", "windows-instance-config-daemon": "wicd", "pods": "pods",
 	} {

@@ -82,7 +82,7 @@ func newLines(from, to int) string {
 	return text.String()
 }
 
-func TestTheEndOfALog(t *testing.T) {
+func TestViewer_TailPrintsLastLines(t *testing.T) {
 	n := newNode(t)
 	n.write(t, "kubelet/kubelet.log", newLines(1, 1500))
 	n.write(t, "short/short.log", "one\ntwo")
@@ -113,7 +113,7 @@ func TestTheEndOfALog(t *testing.T) {
 	}
 }
 
-func TestALogIsFollowedBeyondItsRotation(t *testing.T) {
+func TestViewer_FollowContinuesAfterRotation(t *testing.T) {
 	n := newNode(t)
 	n.write(t, "kubelet/kubelet.log", "one\n")
 	on := clocktesting.NewFakeClock(time.Now())
@@ -157,7 +157,7 @@ func (f *failing) From(context.Context, string, int64) (logprinter.Part, error) 
 	return logprinter.Part{Size: 4, From: 4}, err
 }
 
-func TestAReasonThatStaysIsToldOnceAndALogThatIsGoneEndsTheCommand(t *testing.T) {
+func TestViewer_FollowWarnsOnceEndsWithLog(t *testing.T) {
 	n := newNode(t)
 	n.write(t, "kubelet/kubelet.log", "one\n")
 	on := clocktesting.NewFakeClock(time.Now())
@@ -188,7 +188,7 @@ func TestAReasonThatStaysIsToldOnceAndALogThatIsGoneEndsTheCommand(t *testing.T)
 	}
 }
 
-func TestServicesWithALogAreListed(t *testing.T) {
+func TestViewer_ListsServicesWithLog(t *testing.T) {
 	n := newNode(t)
 	n.write(t, "kubelet/kubelet.log", "")
 	n.write(t, "a b/a b.log", "")
@@ -199,7 +199,7 @@ func TestServicesWithALogAreListed(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThere(t *testing.T) {
+func TestViewer_MissingLogIsError(t *testing.T) {
 	n := newNode(t)
 	n.write(t, "odd/other.txt", "")
 	for service, want := range map[string]string{
@@ -214,7 +214,7 @@ func TestWhatIsNotThere(t *testing.T) {
 	}
 }
 
-func TestAnAnswerOfTheAPIServerIsAnError(t *testing.T) {
+func TestViewer_APIServerStatusIsError(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","message":"nodes \"n\" is forbidden","code":403}`)
@@ -231,7 +231,7 @@ func TestAnAnswerOfTheAPIServerIsAnError(t *testing.T) {
 	}
 }
 
-func TestALogIsReadBackToTheMoment(t *testing.T) {
+func TestViewer_SinceReadsBackToStartTime(t *testing.T) {
 	n := newNode(t)
 	now := time.Now()
 	var log strings.Builder

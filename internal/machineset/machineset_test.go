@@ -132,7 +132,7 @@ func generateSpec[T any](t *testing.T, o Options) T {
 }
 
 // R-186, R-211
-func TestAWSTakesTheValuesOfTheWorker(t *testing.T) {
+func TestGenerate_AWSCopiesWorkerValues(t *testing.T) {
 	spec := generateSpec[machinev1beta1.AWSMachineProviderConfig](t, newOptions(t, configv1.AWSPlatformType))
 	disk := spec.BlockDevices[0].EBS
 	for what, is := range map[string]bool{
@@ -168,7 +168,7 @@ func TestAWSTakesTheValuesOfTheWorker(t *testing.T) {
 }
 
 // R-187, R-211
-func TestAzureTakesTheValuesOfTheWorker(t *testing.T) {
+func TestGenerate_AzureCopiesWorkerValues(t *testing.T) {
 	spec := generateSpec[machinev1beta1.AzureMachineProviderSpec](t, newOptions(t, configv1.AzurePlatformType))
 	for what, is := range map[string]bool{
 		"network": spec.Vnet == "own-vnet" && spec.NetworkResourceGroup == "network-rg" &&
@@ -195,7 +195,7 @@ func TestAzureTakesTheValuesOfTheWorker(t *testing.T) {
 
 // In an Azure region without availability zones, the Machines have no zone, and are in the availability set of
 // the workers. R-047, R-187
-func TestAzureInARegionWithoutZones(t *testing.T) {
+func TestGenerate_AzureRegionWithoutZones(t *testing.T) {
 	const zone = `zone: "2"`
 	for name, c := range map[string]struct{ worker, set string }{
 		"with an availability set": {"availabilitySet: lab-x7k2p-workers", "lab-x7k2p-workers"},
@@ -221,7 +221,7 @@ func TestAzureInARegionWithoutZones(t *testing.T) {
 }
 
 // R-189
-func TestGCPTakesTheValuesOfTheWorker(t *testing.T) {
+func TestGenerate_GCPCopiesWorkerValues(t *testing.T) {
 	spec := generateSpec[machinev1beta1.GCPMachineProviderSpec](t, newOptions(t, configv1.GCPPlatformType))
 	for what, is := range map[string]bool{
 		"network": *spec.NetworkInterfaces[0] == machinev1beta1.GCPNetworkInterface{Network: "shared-network",
@@ -243,7 +243,7 @@ func TestGCPTakesTheValuesOfTheWorker(t *testing.T) {
 }
 
 // R-188
-func TestVSphereTakesTheValuesOfTheWorker(t *testing.T) {
+func TestGenerate_VSphereCopiesWorkerValues(t *testing.T) {
 	spec := generateSpec[machinev1beta1.VSphereMachineProviderSpec](t, newOptions(t, configv1.VSpherePlatformType))
 	for what, is := range map[string]bool{
 		"size":     spec.NumCPUs == 4 && spec.NumCoresPerSocket == 1 && spec.MemoryMiB == 16384 && spec.DiskGiB == 128,
@@ -322,7 +322,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeGenerated(t *testing.T) {
+func TestGenerate_InvalidOptionsRejected(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		platform configv1.PlatformType
 		change   func(*Options)
@@ -417,7 +417,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-func TestRenderedIsWhatIsCreated(t *testing.T) {
+func TestRender_MatchesGeneratedMachineSet(t *testing.T) {
 	for platform := range workers {
 		t.Run(string(platform), func(t *testing.T) {
 			set, err := Generate(newOptions(t, platform))

@@ -9,7 +9,7 @@ import (
 )
 
 //
-func TestAMachineSetHasTheLabelsOfTheGuides(t *testing.T) {
+func TestGenerate_LabelsMatchGuides(t *testing.T) {
 	for platform, name := range map[configv1.PlatformType]string{
 		"AWS": "lab-x7k2p-windows-worker-us-east-1a", "GCP": "lab-x7k2p-windows-worker-b", "Azure": "winworker",
 		"VSphere": "winworker",

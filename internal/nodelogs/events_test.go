@@ -30,7 +30,7 @@ func newEventFiles(t *testing.T, status int, answer string) (Files, *url.Values)
 	return Files{Client: server.Client(), Base: base}, query
 }
 
-func TestAKubeletIsAskedForEventsOfASource(t *testing.T) {
+func TestEvents_QueriesSourceWithoutSinceTime(t *testing.T) {
 	files, query := newEventFiles(t, http.StatusOK, "\n   ProviderName: windows_exporter\n")
 	got, err := files.Events(t.Context(), "windows_exporter", 5)
 	if err != nil || string(got) != "\n   ProviderName: windows_exporter\n" {
@@ -42,7 +42,7 @@ func TestAKubeletIsAskedForEventsOfASource(t *testing.T) {
 	}
 }
 
-func TestAKubeletThatShowsNoEvents(t *testing.T) {
+func TestEvents_MissingEventsAreError(t *testing.T) {
 	for name, c := range map[string]struct {
 		status       int
 		answer, want string

@@ -38,7 +38,7 @@ func writeEndless(w io.Writer, written *int) {
 	}
 }
 
-func TestNoMoreIsReadOfAKubeletThanWasRequested(t *testing.T) {
+func TestFiles_ReadsNoMoreThanRequested(t *testing.T) {
 	const buffers = 16 << 20 // maximum of the connection
 	for name, kubelet := range map[string]func(http.ResponseWriter, *http.Request, *int){
 		"it sends all of a file": func(w http.ResponseWriter, _ *http.Request, written *int) { writeEndless(w, written) },
@@ -93,7 +93,7 @@ func TestNoMoreIsReadOfAKubeletThanWasRequested(t *testing.T) {
 	}
 }
 
-func TestAKubeletThatSendsAnotherPartIsNotBelieved(t *testing.T) {
+func TestFiles_RejectsUnrequestedRange(t *testing.T) {
 	for name, c := range map[string]struct {
 		kubelet http.HandlerFunc
 		want    string
@@ -120,7 +120,7 @@ func TestAKubeletThatSendsAnotherPartIsNotBelieved(t *testing.T) {
 	}
 }
 
-func TestALongLogIsReadInPieces(t *testing.T) {
+func TestFiles_ReadsLongLogInPieces(t *testing.T) {
 	content := bytes.Repeat([]byte("line\n"), maxPiece/2)
 	files := newProxiedFiles(t, func(w http.ResponseWriter, r *http.Request) {
 		from, to := 0, 0
@@ -145,7 +145,7 @@ func TestALongLogIsReadInPieces(t *testing.T) {
 	}
 }
 
-func TestTheRedirectOfAKubeletIsAnError(t *testing.T) {
+func TestFiles_RedirectIsError(t *testing.T) {
 	var received []string
 	foreignServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		received = append(received, r.Header.Get("Authorization"))
@@ -168,7 +168,7 @@ func TestTheRedirectOfAKubeletIsAnError(t *testing.T) {
 	}
 }
 
-func TestNothingOfAKubeletsAnswerSteersATerminal(t *testing.T) {
+func TestFiles_ErrorsHaveNoControlCharacters(t *testing.T) {
 	const escape = "\x1b]52;c;cm0gLXJmIC8K\x07"
 	files := newProxiedFiles(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/") {

@@ -15,7 +15,7 @@ func configurationOf(t *testing.T, in Inputs) string {
 	return configuration
 }
 
-func TestConfigurationIsTheSameForAllHosts(t *testing.T) {
+func TestConfiguration_SameForAllHosts(t *testing.T) {
 	one := configurationOf(t, testInputs())
 	other := testInputs()
 	other.Instance = Instance{Name: "winworker-1", NodeName: "winworker-1", HostName: "winworker-1", NodeIP: "10.1.42.77",
@@ -31,7 +31,7 @@ func TestConfigurationIsTheSameForAllHosts(t *testing.T) {
 	}
 }
 
-func TestConfigurationChangesWithWhatPodsFeel(t *testing.T) {
+func TestConfiguration_ChangesWithDisruptiveSettings(t *testing.T) {
 	before := configurationOf(t, testInputs())
 	for name, c := range map[string]struct {
 		change func(*Inputs)
@@ -68,7 +68,7 @@ func TestConfigurationChangesWithWhatPodsFeel(t *testing.T) {
 	}
 }
 
-func TestConfigurationIsNotKnownWithoutANodeSpec(t *testing.T) {
+func TestConfiguration_ErrorWithoutNodeSpec(t *testing.T) {
 	in := testInputs()
 	in.Payload = nil
 	if configuration, err := Configuration(in); err == nil {

@@ -37,7 +37,7 @@ func fullSpec() nodespec.NodeSpec {
 	}
 }
 
-func TestDigest(t *testing.T) {
+func TestDigest_DependsOnlyOnHostInputs(t *testing.T) {
 	digest := fullSpec().Digest()
 	t.Run("is the same for equal specs", func(t *testing.T) {
 		if again := fullSpec().Digest(); again != digest {

@@ -8,7 +8,7 @@ import (
 )
 
 //
-func TestExclusionsAreTheContainerRuntimesPrograms(t *testing.T) {
+func TestExclusions_OnlyContainerRuntimePrograms(t *testing.T) {
 	spec := mustMake(t, testInputs())
 	i := slices.IndexFunc(spec.Releases, func(r Release) bool { return r.Component == "containerd" })
 	directory := spec.Releases[i].Directory

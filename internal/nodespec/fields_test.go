@@ -13,7 +13,7 @@ import (
 
 // The digest is calculated from the JSON form. The test changes each leaf of that form, including fields that are
 // added to NodeSpec later.
-func TestEveryFieldChangesTheDigest(t *testing.T) {
+func TestDigest_ChangesWithEveryField(t *testing.T) {
 	spec := mustMake(t, azureInputs())
 	spec.Identity.Certificate = "certificate"
 	paths := leafPaths("", decodeTree(t, spec))

@@ -124,7 +124,7 @@ func TestContainerdConfiguration(t *testing.T) {
 }
 
 //
-func TestNetworkConfigurationWaitsForWhatItNeeds(t *testing.T) {
+func TestNetworkConfiguration_WaitsForItsNeeds(t *testing.T) {
 	if needs := fileOf(t, cniConfigFile).Needs; !slices.Contains(needs, NeedHNSNetwork) {
 		t.Errorf("pods may start before their network is there: the CNI's configuration needs %v", needs)
 	}

@@ -146,7 +146,7 @@ func TestServices(t *testing.T) {
 // dot or space.
 var windowsPath = regexp.MustCompile(`^C:(\\[A-Za-z0-9_.-]*[A-Za-z0-9_-])+$`)
 
-func TestPathsAreLegalOnWindows(t *testing.T) {
+func TestMake_PathsValidOnWindows(t *testing.T) {
 	spec := mustMake(t, azureInputs())
 	var paths []string
 	for _, identity := range spec.AllIdentities() {
@@ -202,7 +202,7 @@ func TestPathsAreLegalOnWindows(t *testing.T) {
 }
 
 // Otherwise a user who created one of these directories, or was granted access, would keep that access.
-func TestFoldersOfTheNodesProgramsAreClosedEachByItself(t *testing.T) {
+func TestMake_RootDirectoriesForAdministratorsOnly(t *testing.T) {
 	closed := 0
 	for _, in := range []Inputs{testInputs(), azureInputs(), awsInputs()} {
 		for _, directory := range mustMake(t, in).Directories {
@@ -220,7 +220,7 @@ func TestFoldersOfTheNodesProgramsAreClosedEachByItself(t *testing.T) {
 	}
 }
 
-func TestDocumentedNamesStayValid(t *testing.T) {
+func TestMake_LinksForDocumentedPaths(t *testing.T) {
 	links := map[string]string{}
 	for _, link := range mustMake(t, azureInputs()).Links {
 		links[link.Path] = link.Target
@@ -238,7 +238,7 @@ func TestDocumentedNamesStayValid(t *testing.T) {
 	}
 }
 
-func TestOnlyAChangedComponentChangesItsFolder(t *testing.T) {
+func TestMake_OnlyChangedComponentChangesDirectory(t *testing.T) {
 	before := mustMake(t, testInputs())
 	in := testInputs()
 	in.Payload[1].Files[0].SHA256 = testFile("another").SHA256
@@ -253,7 +253,7 @@ func TestOnlyAChangedComponentChangesItsFolder(t *testing.T) {
 	}
 }
 
-func TestMakeRefuses(t *testing.T) {
+func TestMake_InvalidInputsRejected(t *testing.T) {
 	tests := map[string]struct {
 		mutate func(*Inputs)
 		want   string
@@ -322,7 +322,7 @@ func TestMakeRefuses(t *testing.T) {
 	}
 }
 
-func TestDigest(t *testing.T) {
+func TestDigest_DependsOnlyOnHostInputs(t *testing.T) {
 	t.Run("equal inputs give equal specs, whatever the order of the payload", func(t *testing.T) { // R-107
 		rapid.Check(t, func(r *rapid.T) {
 			in := azureInputs()

@@ -14,7 +14,7 @@ import (
 
 // Every field of the kubelet's configuration is followed, or excluded for a reason. New releases of Kubernetes add
 // fields.
-func TestEveryKubeletFieldIsDecided(t *testing.T) {
+func TestKubeletFields_EveryFieldClassified(t *testing.T) {
 	var fields []string
 	for i := range reflect.TypeFor[kubeletconfig.KubeletConfiguration]().NumField() {
 		name, _, _ := strings.Cut(reflect.TypeFor[kubeletconfig.KubeletConfiguration]().Field(i).Tag.Get("json"), ",")
@@ -41,7 +41,7 @@ func TestEveryKubeletFieldIsDecided(t *testing.T) {
 	}
 }
 
-func TestAFieldOfAKubeletConfigIsMissedIfItHasAMeaningOnWindows(t *testing.T) {
+func TestIsUnfollowedKubeletField(t *testing.T) {
 	for field, want := range map[string]bool{
 		"maxPods": false, "evictionHard": false, // followed
 		"cgroupDriver": false, "failSwapOn": false, "volumePluginDir": false, // Linux only

@@ -6,7 +6,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-func TestAServiceUnderLogRunnerIsTheRunnerOrItsProgram(t *testing.T) {
+func TestIsRunningAs_LogRunnerOrItsProgram(t *testing.T) {
 	runner := host.CommandLine(`C:\k\releases\log-1\kube-log-runner.exe`, "-log-file=C:\\var\\log\\kubelet\\kubelet.log",
 		"-also-stdout=false", `C:\k\releases\kubelet-1\kubelet.exe`, "--config=C:\\k\\kubelet.conf", "--node-labels=a=b c")
 	for name, c := range map[string]struct {

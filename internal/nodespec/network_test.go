@@ -58,7 +58,7 @@ func TestHybridOverlay(t *testing.T) {
 }
 
 // `make payload` searches the payload's program for these flags.
-func TestThePayloadKnowsTheFlagsOfTheHybridOverlay(t *testing.T) {
+func TestHybridOverlay_FlagsMatchPayloadTable(t *testing.T) {
 	data, err := os.ReadFile("../../payload/components.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func TestPaths(t *testing.T) {
 // OpenShift's must-gather requests these logs from the kubelet of each Windows node: openshift/must-gather,
 // collection-scripts/gather_windows_node_logs. The script has two more, for warnings and errors of the previous
 // operator's agent.
-func TestMustGatherFindsTheLogs(t *testing.T) {
+func TestLogPath_MustGatherFindsLogs(t *testing.T) {
 	requested := []string{"kube-proxy/kube-proxy.log", "hybrid-overlay/hybrid-overlay.log", "kubelet/kubelet.log",
 		"containerd/containerd.log", "wicd/windows-instance-config-daemon.exe.INFO", "csi-proxy/csi-proxy.log"}
 	var written []string

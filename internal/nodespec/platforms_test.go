@@ -60,7 +60,7 @@ func summarizeSpec(spec NodeSpec) string {
 
 // Windows Server 2019, 2022 and 2025 get the same files and services, because no input of a NodeSpec distinguishes
 // them. The programs themselves detect the differences, and no build is rejected.
-func TestNothingDependsOnTheVersionOfWindows(t *testing.T) {
+func TestMake_IndependentOfWindowsVersion(t *testing.T) {
 	var fields []string
 	for i := range reflect.TypeFor[Instance]().NumField() {
 		fields = append(fields, reflect.TypeFor[Instance]().Field(i).Name)
@@ -114,7 +114,7 @@ func TestCloudProvider(t *testing.T) {
 	}
 }
 
-func TestRoutesOfTheCloud(t *testing.T) {
+func TestCloudRoutes(t *testing.T) {
 	for platform, want := range map[string][]string{"None": nil, "Azure": nil, "VSphere": nil,
 		"AWS": {"169.254.169.123/32", "169.254.169.250/32", "169.254.169.251/32", "169.254.169.253/32",
 			"169.254.169.254/32"}, "GCP": {"169.254.169.254/32"}} {
@@ -126,7 +126,7 @@ func TestRoutesOfTheCloud(t *testing.T) {
 
 // the kubelet uses the operator's containerd, regardless of other programs on the host. The operator neither
 // runs nor removes a service of Docker.
-func TestDockerIsLeftAlone(t *testing.T) {
+func TestMake_DockerUnmanaged(t *testing.T) {
 	spec := mustMake(t, azureInputs())
 	if kubeletConfigOf(t, azureInputs()).ContainerRuntimeEndpoint != ContainerdEndpoint {
 		t.Error("the kubelet uses another runtime")

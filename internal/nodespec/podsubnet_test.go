@@ -2,7 +2,7 @@ package nodespec
 
 import "testing"
 
-func TestAddressesThatAreSetAside(t *testing.T) {
+func TestPodSubnet_ReservedAddresses(t *testing.T) {
 	for subnet, want := range map[string][2]string{
 		"10.132.0.0/23":   {"10.132.0.2", "10.132.0.3"},
 		"10.132.1.128/25": {"10.132.1.130", "10.132.1.131"},

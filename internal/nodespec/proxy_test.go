@@ -96,7 +96,7 @@ func TestProxy(t *testing.T) {
 }
 
 // A service gets the machine's variables, except for the variables that the service itself sets.
-func TestNoServiceAsksAProxyOfTheMachineForTheAPIServer(t *testing.T) {
+func TestProxy_APIServerReachedWithoutMachineProxy(t *testing.T) {
 	without := azureInputs()
 	without.Cluster.Proxy = Proxy{}
 	onlyHTTP := azureInputs()

@@ -258,7 +258,7 @@ func TestKubeletCredentials(t *testing.T) {
 }
 
 // containerd would send the kubelet's credentials for a registry to the registry's mirrors too.
-func TestTheCredentialsOfARegistryWithMirrorsAreForItAlone(t *testing.T) {
+func TestRegistries_CredentialsNotSentToMirrors(t *testing.T) {
 	for name, registry := range map[string]string{"quay.io": "quay.io", "index.docker.io": "docker.io",
 		"registry.example.com:5000": "registry.example.com:5000"} {
 		t.Run(name, func(t *testing.T) {
@@ -408,7 +408,7 @@ func checkHosts(t interface{ Fatalf(string, ...any) }, file File) {
 
 // For arbitrary cluster settings, the paths are legal on Windows and the files are valid TOML without injected
 // settings.
-func TestRegistriesNeverEscapeTheirFiles(t *testing.T) {
+func TestRegistries_NoInjectionFromClusterSettings(t *testing.T) {
 	text := rapid.OneOf(
 		rapid.SampledFrom([]string{"quay.io", "con", "NUL.example.com", "a.", "a b", `..\..\x`, "../x", "a:5000", "[::1]:80",
 			"*.example.com", "a\"]\nserver=\"x",

@@ -147,7 +147,7 @@ func TestCredentialProvider(t *testing.T) {
 	})
 }
 
-func TestSecretsStandOnlyWhereTheyMust(t *testing.T) {
+func TestSecrets_OnlyInProtectedFiles(t *testing.T) {
 	in := fullInputs()
 	secrets := []string{string(in.Cluster.MetricsServing.Key)}
 	for _, credential := range in.Cluster.Registries.Credentials {
@@ -205,7 +205,7 @@ func TestCommandLines(t *testing.T) {
 
 // csi-proxy continues running after reporting a stop. Windows ends the process that was started as the service, but
 // not the children of that process.
-func TestCSIProxyIsTheProcessOfItsService(t *testing.T) {
+func TestCSIProxy_IsProcessOfItsService(t *testing.T) {
 	words := wordsOf(t, mustMake(t, testInputs()), ServiceCSIProxy)
 	if !strings.HasSuffix(words[0], `\csi-proxy.exe`) {
 		t.Errorf("the service's process is %s", words[0])

@@ -101,7 +101,7 @@ func smallPayload(t *testing.T) string {
 }
 
 // After any number of errors, each controller retries within a minute.
-func TestEachControllerTriesAgainWithinAMinute(t *testing.T) {
+func TestControllers_RetryWithinOneMinute(t *testing.T) {
 	limiters := controllersOf(t)
 	for _, name := range []string{"instance", "byoh-source", "machine-source", "replacement", "admission", "csr"} {
 		if limiters[name] == nil {

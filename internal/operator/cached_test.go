@@ -8,7 +8,7 @@ import (
 )
 
 // Without this transform, the images of a thousand nodes after a year would be most of the operator's memory.
-func TestTheCacheKeepsOfANodeWhatTheOperatorReads(t *testing.T) {
+func TestCacheOptions_KeepOnlyReadNodeFields(t *testing.T) {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "win-1", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
 			Labels: map[string]string{"a": "b"}},

@@ -7,7 +7,7 @@ import (
 
 // The operator cannot renew its Lease during an outage. The time from the last successful renewal to the first
 // renewal after the outage may exceed the outage by one retry period on each side.
-func TestAMinuteWithoutAnAPIServerEndsNoLeader(t *testing.T) {
+func TestElection_LeaderToleratesOneMinuteOutage(t *testing.T) {
 	election := Election{}.WithDefaults()
 	tolerated := election.RenewDeadline.Truncate(election.Retry) - election.Retry
 	if tolerated < time.Minute {

@@ -30,7 +30,7 @@ func (n delayedIndexer) IndexField(_ context.Context, kind client.Object, field 
 	return nil
 }
 
-func TestTheOperatorStartsBeforeItsKindsAreServed(t *testing.T) {
+func TestIndexes_AddedWhenKindsAreServed(t *testing.T) {
 	addIndexes := func(ctx context.Context, after time.Duration) (cache delayedIndexer, elapsed time.Duration, err error) {
 		begin := time.Now()
 		cache = delayedIndexer{begin.Add(after), map[string]int{}}

@@ -84,7 +84,7 @@ func (p probes) waitForLeader(other string) (holder string) {
 
 // Only one of two operators works. The second is alive and ready, and becomes the leader within seconds after
 // the end of the first. There is no private key during this test. R-013
-func TestASecondOperatorWaitsAndTakesOver(t *testing.T) {
+func TestLeader_StandbyLeadsAfterLeaderStops(t *testing.T) {
 	r, err := testenv.New(t.Context(), testenv.Options{Cluster: lab.Cluster(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestASecondOperatorWaitsAndTakesOver(t *testing.T) {
 }
 
 // An operator without a readable payload for hosts is not ready.
-func TestAnOperatorWithoutItsPayloadIsNotReady(t *testing.T) {
+func TestReadyz_NotReadyWithoutPayload(t *testing.T) {
 	r, err := testenv.New(t.Context(), testenv.Options{Cluster: lab.Cluster(t)})
 	if err != nil {
 		t.Fatal(err)

@@ -129,7 +129,7 @@ func (i installation) servesMachines() {
 
 // an operator on a cluster without the Machine API starts and serves hosts of the ConfigMap. When the
 // Machine API is installed, its Machines become instances without a restart.
-func TestAClusterWithoutTheMachineAPI(t *testing.T) {
+func TestMachineAPI_OptionalAtStartUsedWhenInstalled(t *testing.T) {
 	i := newInstallation(t)
 	definition := deleteDefinition(t, i.admin, "machines.machine.openshift.io")
 	i.runUntilTestEnd(func(c *operator.Config) { c.Clock = fastTickerClock{} })
@@ -142,7 +142,7 @@ func TestAClusterWithoutTheMachineAPI(t *testing.T) {
 
 // a Machine API that is removed while the operator starts blocks nothing else, and its Machines become
 // instances when the Machine API is restored.
-func TestMachinesThatCannotBeReadHoldUpNothingElse(t *testing.T) {
+func TestMachineAPI_UnreadableMachinesBlockNothingElse(t *testing.T) {
 	i := newInstallation(t)
 	var readable atomic.Bool
 	i.runUntilTestEnd(func(c *operator.Config) {

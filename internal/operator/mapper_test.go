@@ -26,7 +26,7 @@ func (m *countingMapper) RESTMapping(kind schema.GroupKind, versions ...string) 
 	return &meta.RESTMapping{GroupVersionKind: kind.WithVersion(version), Scope: meta.RESTScopeRoot}, nil
 }
 
-func TestTheAPIsGroupsAreSearchedOnceForAKind(t *testing.T) {
+func TestCachingMapper_QueriesEachKindOnce(t *testing.T) {
 	behind := &countingMapper{}
 	m := &cachingMapper{RESTMapper: behind}
 	node, machine := schema.GroupKind{Kind: "Node"}, schema.GroupKind{Group: "machine.openshift.io", Kind: "Machine"}

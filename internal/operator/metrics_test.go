@@ -43,7 +43,7 @@ func writePair(t *testing.T, directory, name string, modified time.Time) {
 	}
 }
 
-func TestTheCertificateOfTheMetricsServer(t *testing.T) {
+func TestMetrics_CertificateFollowsServiceCA(t *testing.T) {
 	directory, now := t.TempDir(), time.Now()
 	s := &servingCertificate{directory: directory, selfSigned: sync.OnceValues(selfSigned)}
 	expect := func(t *testing.T, name string) {
@@ -103,7 +103,7 @@ func TestTheCertificateOfTheMetricsServer(t *testing.T) {
 	})
 }
 
-func TestMetricsAreServedWithTLSOnly(t *testing.T) {
+func TestMetrics_ServedWithTLSOnly(t *testing.T) {
 	options := Config{MetricsAddress: ":8443"}.metricsOptions()
 	if !options.SecureServing || options.FilterProvider == nil {
 		t.Errorf("they are served as %+v", options)
@@ -152,7 +152,7 @@ func reviewingAPIServer(t *testing.T) *rest.Config {
 	return &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
 }
 
-func TestWhoReadsMetrics(t *testing.T) {
+func TestMetrics_ServedToAuthorizedClientsOnly(t *testing.T) {
 	filter, err := Config{}.metricsOptions().FilterProvider(reviewingAPIServer(t), http.DefaultClient)
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestWhoReadsMetrics(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerThatDoesNotAnswerLetsNobodyReadMetrics(t *testing.T) {
+func TestMetrics_NotServedIfTokenReviewFails(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	t.Cleanup(server.Close)
 	filter, err := Config{}.metricsOptions().FilterProvider(&rest.Config{Host: server.URL}, http.DefaultClient)
@@ -215,7 +215,7 @@ func TestAnAPIServerThatDoesNotAnswerLetsNobodyReadMetrics(t *testing.T) {
 }
 
 // Any pod that reaches the port can invent tokens, so the number of concurrent requests to the API server is limited.
-func TestRequestsForMetricsAreLimited(t *testing.T) {
+func TestMetrics_ConcurrentReviewsLimited(t *testing.T) {
 	var running, most atomic.Int32
 	answer := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

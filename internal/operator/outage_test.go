@@ -25,7 +25,7 @@ const (
 )
 
 // An outage of the API server for a minute ends neither the operator nor its work on a host.
-func TestAnAPIServerThatIsAwayForAMinute(t *testing.T) {
+func TestOperator_ContinuesDuringAPIServerOutage(t *testing.T) {
 	r, err := testenv.New(t.Context(), testenv.Options{Cluster: lab.Cluster(t), Hosts: testenv.Hosts(1)})
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestAJobThatDoesNotEnd(t *testing.T) {
+func TestCheckJobs_OverrunReported(t *testing.T) {
 	for _, beyond := range []time.Duration{0, maxJobOverrun} {
 		if err := checkJobs(beyond); err != nil {
 			t.Errorf("%s beyond its limit: %v", beyond, err)

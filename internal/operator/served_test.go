@@ -32,7 +32,7 @@ var (
 )
 
 // the operator must restart when the API server adds or removes a kind after the start of the operator.
-func TestTheOperatorIsStartedAgainWhenTheServedKindsChange(t *testing.T) {
+func TestServedKinds_ChangeRestartsOperator(t *testing.T) {
 	type answer = sets.Set[schema.GroupVersionKind]
 	none, machines, both := answer{}, sets.New(machineKind), sets.New(machineKind, proxyKind)
 	for name, c := range map[string]struct {
@@ -96,7 +96,7 @@ func TestTheOperatorIsStartedAgainWhenTheServedKindsChange(t *testing.T) {
 	}
 }
 
-func TestKindsThatAreMissingOnceAtTheStartAreReadAgain(t *testing.T) {
+func TestServedKinds_MissingKindsRereadAtStart(t *testing.T) {
 	type answer = sets.Set[schema.GroupVersionKind]
 	all := sets.New(machineKind, proxyKind)
 	for name, c := range map[string]struct {
@@ -125,7 +125,7 @@ func TestKindsThatAreMissingOnceAtTheStartAreReadAgain(t *testing.T) {
 	}
 }
 
-func TestServedKindsAreRead(t *testing.T) {
+func TestServedKinds_ReadFromAPIServer(t *testing.T) {
 	for name, test := range map[string]struct {
 		machines, config string // bodies; empty for 404
 		status           int    // of config; 200 if zero
@@ -165,7 +165,7 @@ func TestServedKindsAreRead(t *testing.T) {
 }
 
 // A mapper remembers kinds that are no longer served, and a 404 for them is ambiguous. R-052
-func TestAReaderWithoutMachinesSaysThatThereIsNoMachineAPI(t *testing.T) {
+func TestMachineReader_MissingMachineAPIIsNoMatch(t *testing.T) {
 	scheme, err := NewScheme()
 	if err != nil {
 		t.Fatal(err)

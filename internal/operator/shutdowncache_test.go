@@ -15,7 +15,7 @@ func (emptyCache) WaitForCacheSync(ctx context.Context) bool {
 	return false
 }
 
-func TestNobodyWaitsForTheCacheOfAnOperatorThatIsToEnd(t *testing.T) {
+func TestShutdownAwareCache_ShutdownEndsWaitForSync(t *testing.T) {
 	ends, end := context.WithCancel(t.Context())
 	waited := make(chan bool)
 	go func() { waited <- shutdownAwareCache{emptyCache{}, ends.Done}.WaitForCacheSync(t.Context()) }()
@@ -30,7 +30,7 @@ func TestNobodyWaitsForTheCacheOfAnOperatorThatIsToEnd(t *testing.T) {
 	}
 }
 
-func TestACacheThatIsNotSyncedInTimeIsNotSynced(t *testing.T) {
+func TestShutdownAwareCache_TimeoutIsNotSynced(t *testing.T) {
 	late, cancel := context.WithCancel(t.Context())
 	cancel()
 	if (shutdownAwareCache{emptyCache{}, t.Context().Done}).WaitForCacheSync(late) {

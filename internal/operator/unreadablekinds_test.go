@@ -16,7 +16,7 @@ import (
 const forbidden = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","code":403,"reason":"Forbidden",` +
 	`"message":"windowsdisruptionpolicies is forbidden: the user cannot list them"}`
 
-func TestAnOperatorThatMayNotReadAKindNamesItWhenItEnds(t *testing.T) {
+func TestUnreadableKinds_ForbiddenKindNamedInError(t *testing.T) {
 	r, err := testenv.New(t.Context(), testenv.Options{Cluster: lab.Cluster(t)})
 	if err != nil {
 		t.Fatal(err)

@@ -78,7 +78,7 @@ func TestUnpack(t *testing.T) {
 	})
 }
 
-func TestUnpackRefusesDamage(t *testing.T) {
+func TestUnpack_RejectsDamage(t *testing.T) {
 	_, p := writeTest(t)
 	archive := archiveOf(t, p, sumOf(shared), sumOf(azure), sumOf(empty))
 	want := map[string][]byte{sumOf(shared): shared, sumOf(azure): azure, sumOf(empty): empty}
@@ -141,7 +141,7 @@ func compressZstd(t testing.TB, inside []byte) []byte {
 	return b.Bytes()
 }
 
-func TestUnpackRefusesWrongInsides(t *testing.T) {
+func TestUnpack_RejectsInvalidContent(t *testing.T) {
 	content := []byte("content")
 	digest := mustHex(sumOf(content))
 	file := slices.Concat([]byte{'F'}, digest, []byte{0, 0, 0, 0, 0, 0, 0, 7}, content)
@@ -174,7 +174,7 @@ func TestUnpackRefusesWrongInsides(t *testing.T) {
 	}
 }
 
-func TestUnpackBoundsMemory(t *testing.T) {
+func TestUnpack_BoundsMemory(t *testing.T) {
 	t.Run("a window larger than allowed is refused", func(t *testing.T) {
 		var b bytes.Buffer
 		w, err := zstd.NewWriter(&b, zstd.WithWindowSize(2*maxWindowBytes), zstd.WithEncoderConcurrency(1))

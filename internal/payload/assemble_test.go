@@ -104,7 +104,7 @@ func nameOf(t *testing.T, p *Payload, sums []string) string {
 }
 
 // Damage in the operator's own image must be detected in the operator, not on each host.
-func TestDamageInTheStoreIsFoundBeforeItIsSent(t *testing.T) {
+func TestArchive_StoreDamageFoundBeforeSending(t *testing.T) {
 	for name, damaged := range map[string]struct {
 		path func(p *Payload) string
 		sums []string
@@ -145,7 +145,7 @@ func TestDamageInTheStoreIsFoundBeforeItIsSent(t *testing.T) {
 }
 
 // The error of Load advises the administrator to add a missing file to the store uncompressed.
-func TestAFileThatWasPutInPlaceIsSent(t *testing.T) {
+func TestArchive_ManuallyAddedFileSent(t *testing.T) {
 	for _, content := range [][]byte{kubelet, randomContent(5, 128<<10), randomContent(6, 256)} {
 		build := testBuild()
 		build.Components[1] = newSource("kubelet", true, map[string][]byte{"kubelet.exe": content}, "kubelet.exe")
@@ -169,7 +169,7 @@ func TestAFileThatWasPutInPlaceIsSent(t *testing.T) {
 }
 
 // An archive may wait for several minutes between its creation and its transfer.
-func TestAnArchiveThatIsNotReadYetHasNoFileOpen(t *testing.T) {
+func TestArchive_NoFileOpenBeforeReading(t *testing.T) {
 	_, p := writeTest(t)
 	archive, err := p.Archive([]string{sumOf(kubelet), sumOf(shared), sumOf(empty), sumOf(azure)})
 	if err != nil {
@@ -203,7 +203,7 @@ func TestAnArchiveThatIsNotReadYetHasNoFileOpen(t *testing.T) {
 
 // The operator sends archives to hundreds of hosts at once, so the memory per archive must not depend on the payload
 // size.
-func TestAnArchiveTakesNoMemory(t *testing.T) {
+func TestArchive_MemoryIndependentOfSize(t *testing.T) {
 	_, p := writeTest(t)
 	sums := []string{sumOf(kubelet), sumOf(shared), sumOf(empty), sumOf(azure)}
 	archiveOf(t, p, sums...) // verified against the digests, once

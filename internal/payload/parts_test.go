@@ -34,7 +34,7 @@ func copyParts(t *testing.T, p *Payload) string {
 	return dir
 }
 
-func TestPartsAreAllThatAPayloadNeeds(t *testing.T) {
+func TestParts_AreCompletePayload(t *testing.T) {
 	for name, p := range map[string]func() *Payload{
 		"alone": func() *Payload { _, p := writeTest(t); return p },
 		"with patches": func() *Payload {
@@ -61,7 +61,7 @@ func TestPartsAreAllThatAPayloadNeeds(t *testing.T) {
 	}
 }
 
-func TestVerifyFindsDamage(t *testing.T) {
+func TestVerify_FindsDamage(t *testing.T) {
 	for name, path := range map[string]func(p *Payload) string{
 		"of a file":    func(p *Payload) string { return p.storePath(p.Manifest().Components[1].Files[0].SHA256) + zstdSuffix },
 		"of the agent": func(p *Payload) string { return p.storePath(sumOf(agent)) },

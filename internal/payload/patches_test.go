@@ -27,7 +27,7 @@ func writeRelease(t *testing.T, number byte, earlier ...*Payload) (string, *Payl
 	return dir, p
 }
 
-func TestPatchesOfAPayload(t *testing.T) {
+func TestPatches(t *testing.T) {
 	_, first := writeRelease(t, 1)
 	_, second := writeRelease(t, 2, first)
 	dir, third := writeRelease(t, 3, second, first, second)

@@ -205,7 +205,7 @@ func packOf(dir string) string {
 	return paths[0]
 }
 
-func TestLoadRefuses(t *testing.T) {
+func TestLoad_RejectsDamagedPayload(t *testing.T) {
 	store := func(dir string, content []byte, suffix string) string {
 		return filepath.Join(dir, "store", sumOf(content)+suffix)
 	}
@@ -274,7 +274,7 @@ func TestLoadRefuses(t *testing.T) {
 	})
 }
 
-func TestOpenFindsChangedContent(t *testing.T) {
+func TestOpen_FindsChangedContent(t *testing.T) {
 	for name, file := range map[string]struct {
 		sum, suffix string
 	}{"in a compressed file": {sumOf(kubelet), ".zst"}, "in the agent": {sumOf(agent), ""}} {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTheSizeOfAnArchiveIsKnownWithoutReadingIt(t *testing.T) {
+func TestArchiveSize_KnownWithoutReading(t *testing.T) {
 	_, p := writeTest(t)
 	var all []string
 	for _, f := range p.Manifest().distinctFiles() {

@@ -12,7 +12,7 @@ import (
 
 // On a configured host, any object other than the node's directory at its path is a difference. The kind of object
 // determines whether the node may use the path.
-func TestWhatIsAtThePathOfAFolder(t *testing.T) {
+func TestDirectoryConflict_DependsOnObjectAtPath(t *testing.T) {
 	const dir = `C:\var\lib\kubelet`
 	for name, test := range map[string]struct {
 		want     host.Access
@@ -64,7 +64,7 @@ func TestWhatIsAtThePathOfAFolder(t *testing.T) {
 
 // Restricting access to C:\k revokes all rights of users to the content. The agent first checks for content that
 // must not be adopted.
-func TestAFolderOfAUsersInTheNodesOwnFolderIsTaken(t *testing.T) {
+func TestDirectoryConflict_NoneInNodeDirectory(t *testing.T) {
 	if conflict := plan.DescribeDirectoryConflict(`C:\k\cni`, plan.FileFact{Directory: true, Foreign: true}); conflict != "" {
 		t.Error(conflict)
 	}

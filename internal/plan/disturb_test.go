@@ -83,7 +83,7 @@ func newAppliedModel(t *testing.T, spec nodespec.NodeSpec) *model {
 // The cases list the effects of changed cluster settings on a node in service: restarted services, and disrupted
 // pods, for which the disruption policy applies. All other changes are applied immediately. Reverting a change has
 // the same effects.
-func TestWhatAChangeDoesToANode(t *testing.T) {
+func TestMake_DisruptionBySettingsChange(t *testing.T) {
 	everything := []string{"containerd", nodespec.ServiceKubelet, nodespec.ServiceHybridOverlay, nodespec.ServiceKubeProxy}
 	for what, test := range map[string]struct {
 		change   func(*nodespec.Inputs)

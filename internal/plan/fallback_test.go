@@ -88,7 +88,7 @@ func sameHost(t *rapid.T, got, want *model) {
 }
 
 // A rollback, started at any step of the upgrade and killed at any step, restores the state before the upgrade.
-func TestRollbackBringsBackTheFormerSpec(t *testing.T) {
+func TestRollback_RestoresPreviousSpec(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawInitialModel(t)
 		original := m.copyModel()
@@ -127,7 +127,7 @@ func TestRollbackBringsBackTheFormerSpec(t *testing.T) {
 }
 
 // A committed upgrade leaves only the objects that the new spec would have on a fresh host.
-func TestASettledUpgradeIsAsAFirstConfiguration(t *testing.T) {
+func TestCommit_UpgradedHostEqualsFreshHost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawInitialModel(t)
 		fresh := m.copyModel()
@@ -161,7 +161,7 @@ func ledgerPaths(m *model) []string {
 }
 
 // A release of the operator that changes nothing on a host, or only the agent, does not disrupt pods.
-func TestWhatANewOperatorAloneChanges(t *testing.T) {
+func TestMake_OperatorUpgradeDoesNotDisruptPods(t *testing.T) {
 	m, spec := newConfiguredModel(t)
 	t.Run("with the same digest nothing", func(t *testing.T) {
 		next := spec

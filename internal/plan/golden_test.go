@@ -108,7 +108,7 @@ func TestGoldenRemoval(t *testing.T) {
 	compareGolden(t, "removal", "# the services\n"+formatPlan(first)+"\n# then\n"+formatPlan(plan.Remove(m.Facts)))
 }
 
-func TestGoldenTakeOver(t *testing.T) {
+func TestGoldenAdoption(t *testing.T) {
 	for name, m := range map[string]*model{"wicd": withWICD(), "wmcb": withWMCB()} {
 		spec := smallSpec()
 		m.Ledger = plan.Record(m.Facts, spec)

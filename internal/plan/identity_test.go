@@ -82,7 +82,7 @@ func stepsOf(p plan.Plan) string {
 }
 
 // R-088
-func TestAServiceWithAnIdentityOfItsOwn(t *testing.T) {
+func TestIdentity_CertificateRequestedAndInstalled(t *testing.T) {
 	request, certificate := signIdentity(t, cloud)
 	otherRequest, _ := signIdentity(t, cloud)
 	need := nodespec.NeedCertificateOf(cloud.Name)
@@ -135,7 +135,7 @@ func TestAServiceWithAnIdentityOfItsOwn(t *testing.T) {
 
 // Drift of cloud-node-manager, which has its own certificate, is repaired like drift of any other service.
 // R-088, R-092
-func TestDriftOfCloudNodeManagerIsRepaired(t *testing.T) {
+func TestIdentity_CloudNodeManagerDriftRepaired(t *testing.T) {
 	const name = "cloud-node-manager"
 	for drift, c := range map[string]struct {
 		alter func(map[string]host.Service)
@@ -224,7 +224,7 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-func TestTheFolderOfAnIdentityGoesWithTheNode(t *testing.T) {
+func TestRemove_DeletesIdentityDirectory(t *testing.T) {
 	spec, facts := withCloud()
 	outside := `C:\service-pki` // a directory below C:\k would be removed with C:\k
 	spec.Identities[0].Directory = outside

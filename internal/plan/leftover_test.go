@@ -112,7 +112,7 @@ func endServiceProcesses(m *model, step plan.Step) {
 }
 
 //
-func TestAHostThatAnOlderOperatorLeftBecomesANode(t *testing.T) {
+func TestAdoption_LegacyHostBecomesNode(t *testing.T) {
 	for generation, newModel := range map[string]func() *model{"WMCB": withWMCB, "WICD": withWICD} {
 		for kill := -1; kill < 60; kill++ {
 			t.Run(fmt.Sprintf("%s, with the agent killed after step %d", generation, kill), func(t *testing.T) {

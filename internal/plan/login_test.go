@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-func TestTheServiceThroughWhichTheOperatorLogsIn(t *testing.T) {
+func TestFindLogin(t *testing.T) {
 	at := func(second int) time.Time { return now.Add(time.Duration(second) * time.Second) }
 	processes := []host.Process{
 		{PID: 4, Name: "System"}, {PID: 8, Parent: 4, Name: "services.exe", Started: at(1)},
@@ -70,7 +70,7 @@ func byHand() *model {
 	return m
 }
 
-func TestNoRestartWhileTheSSHServerDoesNotStartAtBoot(t *testing.T) {
+func TestReboot_OnlyWithAutomaticSSHServer(t *testing.T) {
 	m := byHand()
 	checked := 0
 	m.before = func(step plan.Step) {

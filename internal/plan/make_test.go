@@ -156,7 +156,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-func TestCertificateOfTheSpec(t *testing.T) {
+func TestMake_InstallsOnlyMatchingCertificate(t *testing.T) {
 	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func TestRecord(t *testing.T) {
 	})
 }
 
-func TestNames(t *testing.T) {
+func TestName(t *testing.T) {
 	secret := nodespec.File{Path: `C:\k\f`, Content: "content"}
 	if name := plan.Name(plan.WriteFile{File: secret}); name != `WriteFile C:\k\f` {
 		t.Error(name)

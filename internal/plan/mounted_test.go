@@ -10,7 +10,7 @@ import (
 )
 
 //
-func TestMountedLayersAwaitOneRestart(t *testing.T) {
+func TestRemove_MountedLayersAwaitOneRestart(t *testing.T) {
 	data := nodespec.ContainerdData
 	ledger := plan.Ledger{Removing: true, Paths: map[string]plan.PathBefore{data: {}}}
 	facts := func(boot string, ledger plan.Ledger) plan.Facts {

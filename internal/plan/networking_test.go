@@ -26,7 +26,7 @@ func newRestartedModel(t *testing.T, change func(*model)) (*model, nodespec.Node
 	return m, spec
 }
 
-func TestAStaticAddressIsKeptBeforeTheNetworkIsMade(t *testing.T) {
+func TestHNS_StaticAddressSettingPrecedesNetwork(t *testing.T) {
 	const step = "SetRegistryNumber DeviceLessNicDisabled"
 	one, zero := uint32(1), uint32(0)
 	for name, c := range map[string]struct {
@@ -62,7 +62,7 @@ func TestAStaticAddressIsKeptBeforeTheNetworkIsMade(t *testing.T) {
 }
 
 // The Host Networking Service may read the value only on start.
-func TestTheHostNetworkingServiceStartsWithTheValueForStaticAddresses(t *testing.T) {
+func TestHNS_RestartedForStaticAddressSetting(t *testing.T) {
 	const stop, set, start = "StopService hns", "SetRegistryNumber DeviceLessNicDisabled", "StartService hns"
 	running := map[string]host.Service{"hns": {ServiceConfig: host.ServiceConfig{Name: "hns"}, State: host.ServiceRunning}, "vfpext": {}}
 	prepare := func(t *testing.T) (*model, nodespec.NodeSpec) {
@@ -119,7 +119,7 @@ func TestTheHostNetworkingServiceStartsWithTheValueForStaticAddresses(t *testing
 	})
 }
 
-func TestPartsOfTheFeatureContainersAreEnabledWhereWindowsKnowsThem(t *testing.T) {
+func TestMake_EnablesOnlyKnownOptionalFeatures(t *testing.T) {
 	spec := smallSpec()
 	spec.OptionalFeatures = []string{"Containers-HNS", "Containers-SDN"}
 	m := newModel()
@@ -140,7 +140,7 @@ func TestPartsOfTheFeatureContainersAreEnabledWhereWindowsKnowsThem(t *testing.T
 	})
 }
 
-func TestTheHostNetworkingServiceIsWoken(t *testing.T) {
+func TestHNS_StoppedServiceStartedBeforeNetwork(t *testing.T) {
 	const wake = "StartService hns"
 	stopped := host.Service{ServiceConfig: host.ServiceConfig{Name: "hns", StartType: host.StartManual}, State: host.ServiceStopped}
 	m, spec := newRestartedModel(t, func(m *model) {})
@@ -190,7 +190,7 @@ func TestTheHostNetworkingServiceIsWoken(t *testing.T) {
 	})
 }
 
-func TestTheRuleForSSHGoesLast(t *testing.T) {
+func TestFirewall_SSHRuleDeletedLast(t *testing.T) {
 	m, spec := newModel(), smallSpec()
 	rule := host.FirewallRule{Name: nodespec.RuleSSH, DisplayName: nodespec.RuleSSH, Protocol: "TCP", LocalPort: 22, Enabled: true, Allow: true}
 	spec.Firewall = append(spec.Firewall, rule)

@@ -145,7 +145,7 @@ func applyDrift(t *rapid.T, m *model) {
 	}
 }
 
-func TestSameInputsSamePlan(t *testing.T) {
+func TestMake_SameInputsSamePlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, spec := drawInitialModel(t), drawSpec(t, "")
 		convergeModel(t, m, spec, -1)
@@ -162,7 +162,7 @@ func TestSameInputsSamePlan(t *testing.T) {
 
 // After a successful apply the plan is empty, from every state of the host, to every spec, and if the agent is
 // killed in between. Each disruptive step is marked as such: convergeModel checks each step.
-func TestPlanAfterApplyIsEmpty(t *testing.T) {
+func TestMake_EmptyAfterApply(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawInitialModel(t)
 		m.blackout = rapid.Bool().Draw(t, "by a failure of the power")
@@ -189,7 +189,7 @@ func TestPlanAfterApplyIsEmpty(t *testing.T) {
 }
 
 // A removal restores the original state, from every state of the host and if the agent is killed in between. R-064
-func TestRemoveBringsBackWhatWasThere(t *testing.T) {
+func TestRemove_RestoresOriginalState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawInitialModel(t)
 		want := m.copyModel()

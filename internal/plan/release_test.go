@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-func TestAReleaseWhoseInstallationWasCutOffIsInstalledAgain(t *testing.T) {
+func TestRelease_InterruptedInstallationRepeated(t *testing.T) {
 	m, spec := newConfiguredModel(t)
 	delete(m.Files, spec.Releases[2].Manifest())
 	want := []string{"StopService kube-proxy", "StopService overlay", "InstallRelease overlay", "StartService overlay",
@@ -19,7 +19,7 @@ func TestAReleaseWhoseInstallationWasCutOffIsInstalledAgain(t *testing.T) {
 }
 
 // Containers keep their original shim, however long ago containerd was upgraded.
-func TestAFormerReleaseStaysUntilNothingRunsFromIt(t *testing.T) {
+func TestRelease_PreviousReleaseKeptWhileInUse(t *testing.T) {
 	m, spec := newConfiguredModel(t)
 	former := spec.Releases[0].Directory
 	m.Processes = append(m.Processes, host.Process{PID: 4711, Name: "containerd-shim-runhcs-v1.exe",

@@ -128,7 +128,7 @@ func TestRepair(t *testing.T) {
 }
 
 // A directory is removed together with the remains of interrupted writes, but only if all its files are stale.
-func TestDraftsGoWithTheirFolder(t *testing.T) {
+func TestMake_InterruptedWritesRemovedWithDirectory(t *testing.T) {
 	const dir = `C:\k\registries\a`
 	for name, test := range map[string]struct {
 		entry string

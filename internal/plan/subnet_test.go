@@ -9,7 +9,7 @@ import (
 )
 
 // pods have addresses of the node's pod subnet, so a node with a new subnet is drained.
-func TestAnotherPodSubnetIsFeltByPods(t *testing.T) {
+func TestMake_NewPodSubnetDisruptsPods(t *testing.T) {
 	before, after := clusterInputs(), clusterInputs()
 	after.PodSubnet = "10.132.9.0/24"
 	isDisruptive := func(p plan.Plan) bool {

@@ -12,7 +12,7 @@ import (
 // A running kubelet with a temporarily unusable certificate is not restarted, and its configuration file is not
 // changed. If the certificate becomes usable again without a new one, the next plan restarts the kubelet with the
 // new file.
-func TestARunningServiceThatCannotRestartKeepsItsFiles(t *testing.T) {
+func TestMake_UnrestartableServiceKeepsFiles(t *testing.T) {
 	const path = `C:\k\kubelet.conf`
 	for name, c := range map[string]struct{ begin, end func(*model) }{
 		"the clock of the host is ahead for a while": {
@@ -51,7 +51,7 @@ func TestARunningServiceThatCannotRestartKeepsItsFiles(t *testing.T) {
 }
 
 // The access of a file is corrected immediately, even while its service cannot be restarted.
-func TestTheAccessToAFileIsCorrectedWhileItsServiceCannotRestart(t *testing.T) {
+func TestMake_FileAccessCorrectedWithoutRestart(t *testing.T) {
 	const path = `C:\k\kubelet.conf`
 	m, spec := newModel(), smallSpec()
 	convergeModel(t, m, spec, -1)

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func TestKubectlCompletesTheCommands(t *testing.T) {
+func TestCompletion_KubectlCompletesCommands(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestKubectlCompletesTheCommands(t *testing.T) {
 	}
 }
 
-func TestWhatAProgramIsAskedForDependsOnItsName(t *testing.T) {
+func TestArguments_DependOnProgramName(t *testing.T) {
 	for program, want := range map[string]string{
 		"/usr/bin/kubectl-windows": "status win-1", "kubectl_complete-windows.exe": "__complete status win-1",
 		"/opt/oc_complete-windows": "__complete status win-1", "my_complete-thing": "status win-1",

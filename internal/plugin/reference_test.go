@@ -94,7 +94,7 @@ func wrapText(help string) string {
 	return text.String()
 }
 
-func TestTheReferenceIsWhatTheCommandsSay(t *testing.T) {
+func TestReference_MatchesCommands(t *testing.T) {
 	old, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestTheReferenceIsWhatTheCommandsSay(t *testing.T) {
 	}
 }
 
-func TestEachCommandHasAnExampleThatIsOne(t *testing.T) {
+func TestCommands_EachHasValidExample(t *testing.T) {
 	for _, c := range documentedCommands(newTestCommand()) {
 		if c.Name() == "version" {
 			continue
@@ -145,7 +145,7 @@ func TestEachCommandHasAnExampleThatIsOne(t *testing.T) {
 	}
 }
 
-func TestTheCommandIsCalledAsItsProgram(t *testing.T) {
+func TestFormatInvocation_FollowsProgramName(t *testing.T) {
 	for program, want := range map[string]string{
 		"/usr/bin/kubectl-windows": "kubectl windows", "oc-windows": "oc windows", "kubectl-windows.exe": "kubectl windows",
 		"/tmp/plugin.test": "kubectl windows",

@@ -16,7 +16,7 @@ func readGolden(t *testing.T, platform string) []byte {
 	return script
 }
 
-func TestAnotherPlatformHasItsFormWithTheSameKey(t *testing.T) {
+func TestScriptForPlatform_KeepsKey(t *testing.T) {
 	for _, platform := range platforms {
 		script, err := scriptForPlatform(readGolden(t, "AWS"), string(platform))
 		if err != nil {
@@ -29,7 +29,7 @@ func TestAnotherPlatformHasItsFormWithTheSameKey(t *testing.T) {
 	}
 }
 
-func TestAScriptThatIsNotTheOperatorsHasNoKey(t *testing.T) {
+func TestScriptForPlatform_ForeignScriptRejected(t *testing.T) {
 	if _, err := scriptForPlatform([]byte("<powershell>\nhello\n"), "Azure"); err == nil {
 		t.Error("it was taken")
 	}

@@ -172,7 +172,7 @@ func oneOperator() *cluster {
 	return &cluster{pods: []corev1.Pod{operatorPod("operator-1", corev1.ConditionTrue)}}
 }
 
-func TestACommandRunsInTheOperatorsPod(t *testing.T) {
+func TestRun_CommandRunsInOperatorPod(t *testing.T) {
 	for name, noSockets := range map[string]bool{"over a WebSocket": false, "over SPDY, where there are none": true} {
 		t.Run(name, func(t *testing.T) {
 			c := oneOperator()
@@ -199,7 +199,7 @@ func TestACommandRunsInTheOperatorsPod(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedCommandEndsInThePodToo(t *testing.T) {
+func TestRun_InterruptionEndsCommandInPod(t *testing.T) {
 	c := oneOperator()
 	runs, closed := make(chan struct{}), make(chan struct{})
 	c.program = func(_ []string, in io.Reader, _, _ io.Writer) int {
@@ -229,7 +229,7 @@ func programWithStatus(status int) func([]string, io.Reader, io.Writer, io.Write
 	return func([]string, io.Reader, io.Writer, io.Writer) int { return status }
 }
 
-func TestWhyACommandCannotRun(t *testing.T) {
+func TestRun_FailureNamesCause(t *testing.T) {
 	for name, c := range map[string]struct {
 		change   func(*cluster)
 		messages []string
@@ -262,7 +262,7 @@ func TestWhyACommandCannotRun(t *testing.T) {
 	}
 }
 
-func TestTheOperatorThatLeadsIsAsked(t *testing.T) {
+func TestSelectLeader(t *testing.T) {
 	older := func(pod *corev1.Pod) { pod.CreationTimestamp = metav1.Unix(1000, 0) }
 	younger := func(pod *corev1.Pod) { pod.CreationTimestamp = metav1.Unix(2000, 0) }
 	held := func(identity string) *coordinationv1.Lease {

@@ -133,7 +133,7 @@ func hasCheckRedirect(element ast.Expr) bool {
 	return ok && key.Name == "CheckRedirect" && (!isName || value.Name != "nil")
 }
 
-func TestNoHTTPClientOfTheProductFollowsRedirects(t *testing.T) {
+func TestProduct_NoHTTPClientFollowsRedirects(t *testing.T) {
 	files := 0
 	for _, root := range []string{"cmd", "api", "internal"} {
 		err := filepath.WalkDir(filepath.Join("..", "..", root), func(path string, entry fs.DirEntry, err error) error {
@@ -156,7 +156,7 @@ func TestNoHTTPClientOfTheProductFollowsRedirects(t *testing.T) {
 	}
 }
 
-func TestAClientThatFollowsRedirectsIsFound(t *testing.T) {
+func TestFindFollowers_DetectsFollowingClient(t *testing.T) {
 	const path = "github.com/windows-machine-config/wmco/internal/redirect"
 	for name, c := range map[string]struct {
 		code string

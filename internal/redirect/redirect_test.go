@@ -27,7 +27,7 @@ func serveRedirect(t *testing.T, status int) (config *rest.Config, received *str
 	return &rest.Config{Host: server.URL, BearerToken: "sha256~of-a-cluster-admin"}, received
 }
 
-func TestNoClientFollowsARedirect(t *testing.T) {
+func TestRefuse_NoClientFollowsRedirect(t *testing.T) {
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		for name, call := range map[string]func(*testing.T, *rest.Config) error{
 			"a typed clientset": func(t *testing.T, config *rest.Config) error {
@@ -67,7 +67,7 @@ func TestNoClientFollowsARedirect(t *testing.T) {
 	}
 }
 
-func TestOtherResponsesArePassedOn(t *testing.T) {
+func TestRefuse_OtherResponsesReturned(t *testing.T) {
 	for _, status := range []int{200, 206, 304, 401, 404, 416, 503} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 		config := &rest.Config{Host: server.URL}

@@ -67,7 +67,7 @@ func isWeak(name string) bool {
 		func(part string) bool { return strings.Contains(name, part) })
 }
 
-func TestAlgorithmsThatAreOffered(t *testing.T) {
+func TestAlgorithms_WeakOfferedOnlyIfAllowed(t *testing.T) {
 	t.Run("are modern ones", func(t *testing.T) {
 		names := recordOffer(t, &remote.Dialer{})
 		if i := slices.IndexFunc(names, isWeak); i >= 0 {
@@ -134,7 +134,7 @@ func TestParseLegacyAlgorithms(t *testing.T) {
 	}
 }
 
-func TestAServerWithOldAlgorithmsSaysWhichFlagAllowsThem(t *testing.T) {
+func TestAlgorithms_ErrorNamesFlagForLegacy(t *testing.T) {
 	for name, c := range map[string]struct {
 		configure func(*ssh.ServerConfig)
 		allowed   string // in the hint; empty for no hint

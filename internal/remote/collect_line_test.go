@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-func TestTheLongestLineOfAnAgentIsRead(t *testing.T) {
+func TestReadLine_LongestAgentLineRead(t *testing.T) {
 	found := &agentapi.Collected{Unknown: map[string]string{}}
 	for i := range 2000 {
 		found.Services = append(found.Services, agentapi.ServiceState{Name: fmt.Sprint("service-", i), CommandLine: "kubelet.exe --v=1,2,3:4"})

@@ -69,7 +69,7 @@ func TestConnect(t *testing.T) {
 }
 
 // each cause of an unreachable host has its own reason.
-func TestHostsWithoutConnection(t *testing.T) {
+func TestConnect_ReasonForEachUnreachableHost(t *testing.T) {
 	refused := func(t *testing.T) error {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -150,7 +150,7 @@ func setServer(t *testing.T, d *remote.Dialer, serve func(net.Conn)) {
 	}
 }
 
-func TestServersThatAreNotSSH(t *testing.T) {
+func TestConnect_NonSSHServerRejected(t *testing.T) {
 	for name, c := range map[string]struct {
 		message string
 		reason  remote.Reason
@@ -182,7 +182,7 @@ func TestServersThatAreNotSSH(t *testing.T) {
 	}
 }
 
-func TestServersThatHangInTheHandshake(t *testing.T) {
+func TestConnect_HangingHandshakeTimesOut(t *testing.T) {
 	t.Run("before they identify themselves", func(t *testing.T) {
 		noLeaks(t)
 		d, clock := fakeDialer()
@@ -248,7 +248,7 @@ func TestServersThatHangInTheHandshake(t *testing.T) {
 }
 
 //
-func TestLoginsThatAreRefused(t *testing.T) {
+func TestConnect_RejectedLoginReported(t *testing.T) {
 	t.Run("a key that is not authorized", func(t *testing.T) {
 		s := newServer(t, newKey(t))
 		other := newKey(t)
@@ -283,7 +283,7 @@ func TestLoginsThatAreRefused(t *testing.T) {
 	})
 }
 
-func TestAHostKeyThatChanged(t *testing.T) {
+func TestConnect_ChangedHostKeyRejected(t *testing.T) {
 	key := newKey(t)
 	s := newServer(t, key)
 	presented := s.mustConnect(&remote.Dialer{}, key).HostKey()
@@ -306,7 +306,7 @@ func TestAHostKeyThatChanged(t *testing.T) {
 	}
 }
 
-func TestServersWithOldAlgorithms(t *testing.T) {
+func TestConnect_LegacyAlgorithmsRejectedByDefault(t *testing.T) {
 	for name, configure := range map[string]func(*ssh.ServerConfig){
 		ssh.InsecureKeyExchangeDH14SHA1: func(c *ssh.ServerConfig) {
 			c.KeyExchanges = []string{ssh.InsecureKeyExchangeDH14SHA1}
@@ -327,7 +327,7 @@ func TestServersWithOldAlgorithms(t *testing.T) {
 	}
 }
 
-func TestConnectionsThatEnd(t *testing.T) {
+func TestConnection_LossDetected(t *testing.T) {
 	t.Run("by the host", func(t *testing.T) {
 		noLeaks(t)
 		key := newKey(t)

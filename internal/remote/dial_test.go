@@ -57,7 +57,7 @@ func podsAndServices(address netip.Addr) string {
 }
 
 //
-func TestAddressesOfANameAreTriedInTurn(t *testing.T) {
+func TestDial_AddressesTriedInOrder(t *testing.T) {
 	for name, c := range map[string]struct {
 		addresses, refusing []string
 		lastReachedAddress  string
@@ -85,7 +85,7 @@ func TestAddressesOfANameAreTriedInTurn(t *testing.T) {
 }
 
 // a DNS record of a network card that the cluster cannot reach must not make the host unreachable.
-func TestASilentAddressLeavesTimeForTheNext(t *testing.T) {
+func TestDial_SilentAddressLeavesTimeForNext(t *testing.T) {
 	noLeaks(t)
 	d, clock := fakeDialer()
 	n := &network{silent: []string{"10.0.0.7"}}
@@ -102,7 +102,7 @@ func TestASilentAddressLeavesTimeForTheNext(t *testing.T) {
 	}
 }
 
-func TestANameWithOnlySilentAddressesTakesNoLongerThanOneAddress(t *testing.T) {
+func TestDial_SilentAddressesShareOneTimeout(t *testing.T) {
 	noLeaks(t)
 	d, clock := fakeDialer()
 	n := &network{silent: []string{"10.0.0.7", "10.0.0.8"}}
@@ -122,7 +122,7 @@ func TestANameWithOnlySilentAddressesTakesNoLongerThanOneAddress(t *testing.T) {
 }
 
 // A message that differs at each attempt would be written to the status each time.
-func TestTheMessageAboutASilentHostIsTheSameAtEachAttempt(t *testing.T) {
+func TestDial_SilentHostMessageIsStable(t *testing.T) {
 	for name, address := range map[string]string{"an address": "10.0.0.7", "a DNS name": "win.example.com"} {
 		t.Run(name, func(t *testing.T) {
 			noLeaks(t)
@@ -137,7 +137,7 @@ func TestTheMessageAboutASilentHostIsTheSameAtEachAttempt(t *testing.T) {
 	}
 }
 
-func TestTheMessageDoesNotDependOnTheOrderOfTheAddresses(t *testing.T) {
+func TestDial_MessageIndependentOfAddressOrder(t *testing.T) {
 	const refusing, silent = "10.0.0.8", "10.0.0.7"
 	for name, c := range map[string]struct {
 		addresses []string
@@ -162,7 +162,7 @@ func TestTheMessageDoesNotDependOnTheOrderOfTheAddresses(t *testing.T) {
 	}
 }
 
-func TestANameServerThatIsSilentTakesNoLongerThanAnAddress(t *testing.T) {
+func TestDial_SilentNameServerTimesOut(t *testing.T) {
 	noLeaks(t)
 	d, clock := fakeDialer()
 	d.Dial = (&network{}).dialAddress
@@ -178,7 +178,7 @@ func TestANameServerThatIsSilentTakesNoLongerThanAnAddress(t *testing.T) {
 	expectError(t, wait(), remote.ReasonNameNotResolved, "the DNS name does not resolve")
 }
 
-func TestFailedLookUps(t *testing.T) {
+func TestDial_FailedLookupNotDialed(t *testing.T) {
 	for name, lookup := range map[string]func(context.Context, string) ([]string, error){
 		"no addresses":             resolvesTo(),
 		"an error of another kind": func(context.Context, string) ([]string, error) { return nil, errors.New("no network") },
@@ -198,7 +198,7 @@ func TestFailedLookUps(t *testing.T) {
 	}
 }
 
-func TestANameWithoutAnyUsableAddressIsRefused(t *testing.T) {
+func TestDial_NameWithoutUsableAddressRejected(t *testing.T) {
 	n := &network{}
 	d := &remote.Dialer{Dial: n.dialAddress, LookUp: resolvesTo("127.0.0.1", "10.132.0.2")}
 	_, err := d.Connect(t.Context(), remote.Target{Address: "win.example.com", Key: newKey(t), NoHostAt: podsAndServices})

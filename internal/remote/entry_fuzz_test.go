@@ -56,7 +56,7 @@ func FuzzEntriesAreAddressesAndUsersAndNothingElse(f *testing.F) {
 }
 
 // R-061: user names that are valid on Windows but special in a shell or a path.
-func TestUserNamesGetNoFurtherThanTheLogin(t *testing.T) {
+func TestUserName_NotInCommandLine(t *testing.T) {
 	for _, user := range []string{"Administrator", "Jane Doe", "администратор", "$(calc)", "%USERNAME%", "`id`", "a'b",
 		"a&calc", "!x!", "^", "~", "...x", "a b.c", "{0}"} {
 		t.Run(user, func(t *testing.T) {

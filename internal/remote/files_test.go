@@ -124,7 +124,7 @@ func TestEnsureAgent(t *testing.T) {
 }
 
 // R-057
-func TestATransferThatIsCutIsRepeated(t *testing.T) {
+func TestEnsureAgent_InterruptedTransferRepeated(t *testing.T) {
 	program := testContent(3 << 20)
 	agent := agentOf(program)
 	key := newKey(t)
@@ -162,7 +162,7 @@ func TestATransferThatIsCutIsRepeated(t *testing.T) {
 	}
 }
 
-func TestAFolderThatIsMadeMeanwhileIsNoFailure(t *testing.T) {
+func TestUpload_ConcurrentlyCreatedDirectoryIsNoError(t *testing.T) {
 	s, c := hostWith(t, nil, func(s *server) {
 		s.disk.writeFile("C:/k/wicd/other", "x")
 		s.disk.failures["List /C:/k/wicd"] = sftp.ErrSSHFxNoSuchFile // the directory did not exist yet
@@ -175,7 +175,7 @@ func TestAFolderThatIsMadeMeanwhileIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestUploadsThatFail(t *testing.T) {
+func TestUpload_FailureNamesCause(t *testing.T) {
 	const path = `C:\k\wicd\inbox\spec-0123456789ab.json`
 	data := testContent(2 << 20)
 	upload := func(ctx context.Context, c *remote.Connection) error {
@@ -268,7 +268,7 @@ func TestUploadsThatFail(t *testing.T) {
 	})
 }
 
-func TestFileWorkOnAHostThatHangs(t *testing.T) {
+func TestFiles_HangingHostTimesOut(t *testing.T) {
 	t.Run("before SFTP begins", func(t *testing.T) {
 		noLeaks(t)
 		key := newKey(t)

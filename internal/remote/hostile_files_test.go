@@ -83,7 +83,7 @@ func newHostileHost(t *testing.T, is entry) *remote.Connection {
 	return c
 }
 
-func TestWhatALyingFileServerSays(t *testing.T) {
+func TestFiles_HostileServerBounded(t *testing.T) {
 	dir := entry{name: "a", mode: fs.ModeDir | 0o755}
 	t.Run("a list without an end", func(t *testing.T) {
 		endless := dir

@@ -46,7 +46,7 @@ func jsonMembers(n int) string {
 }
 
 // A compromised host may send any output. Each kind of output is limited, is reported, and affects only this host.
-func TestWhatAHostileHostAnswers(t *testing.T) {
+func TestRun_HostileOutputBounded(t *testing.T) {
 	longStep := agentapi.Line{Type: agentapi.TypeStep, Step: &agentapi.Step{Name: strings.Repeat("s", 1<<20),
 		State: agentapi.StepProgress}}
 	for name, c := range map[string]struct {
@@ -115,7 +115,7 @@ func TestWhatAHostileHostAnswers(t *testing.T) {
 }
 
 //
-func TestAHostThatDripsIsNotWaitedForWithoutAnEnd(t *testing.T) {
+func TestRun_SlowOutputTimesOut(t *testing.T) {
 	prepare := func(t *testing.T, each func(p *process)) (*remote.Connection, *testClock, chan struct{}) {
 		noLeaks(t)
 		key := newKey(t)
@@ -198,7 +198,7 @@ func TestAHostThatDripsIsNotWaitedForWithoutAnEnd(t *testing.T) {
 }
 
 // a hostile host must not affect other hosts.
-func TestAHostileHostDoesNotHoldUpOthers(t *testing.T) {
+func TestRun_HostileHostBlocksNoOtherHost(t *testing.T) {
 	noLeaks(t)
 	key := newKey(t)
 	hostile, honest := newServer(t, key), newServer(t, key)

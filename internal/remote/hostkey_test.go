@@ -27,7 +27,7 @@ func hostKey(public ssh.PublicKey) *remote.HostKey {
 	return &remote.HostKey{Type: public.Type(), Data: public.Marshal()}
 }
 
-func TestNothingIsSentToAHostWhoseKeyHasChanged(t *testing.T) {
+func TestHostKey_NoLoginIfKeyChanged(t *testing.T) {
 	key := newKey(t)
 	s := newServer(t, key)
 	tried := s.countLogins()
@@ -46,7 +46,7 @@ func TestNothingIsSentToAHostWhoseKeyHasChanged(t *testing.T) {
 	}
 }
 
-func TestAnAnnouncedHostKey(t *testing.T) {
+func TestHostKey_OnlyExpectedKeyAccepted(t *testing.T) {
 	key := newKey(t)
 	s := newServer(t, key)
 	tried := s.countLogins()
@@ -107,7 +107,7 @@ func TestAnAnnouncedHostKey(t *testing.T) {
 	})
 }
 
-func TestAHostKeyThatCanBeForgedIsNotBelieved(t *testing.T) {
+func TestHostKey_ShortKeyRejected(t *testing.T) {
 	key := newKey(t)
 	s := newServer(t, key)
 	short, err := rsa.GenerateKey(rand.Reader, 1024) // the test needs a key that is too short
@@ -145,7 +145,7 @@ func (c elsewhere) RemoteAddr() net.Addr {
 	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.end))
 }
 
-func TestNothingIsSentWhereNoHostCanBe(t *testing.T) {
+func TestConnect_NothingSentToReservedAddress(t *testing.T) {
 	none := func(address netip.Addr) string {
 		if netip.MustParsePrefix("172.30.0.0/16").Contains(address) || address.IsLoopback() {
 			return "in the network of Services"

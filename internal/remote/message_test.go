@@ -12,7 +12,7 @@ import (
 )
 
 // An Error prefixes its message with the host, so the message must not repeat the host.
-func TestNoErrorNamesItsHostTwice(t *testing.T) {
+func TestError_NamesHostOnlyOnce(t *testing.T) {
 	paths, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 // Answers of a host are processed in a goroutine of the connection. A panic there would end the operator and its work
 // on all hosts.
-func TestAPanicOverTheAnswerOfAHostIsOneOfTheCaller(t *testing.T) {
+func TestRun_CallbackPanicReachesCaller(t *testing.T) {
 	_, c := hostWith(t, func(p *process) int {
 		p.writeLines(helloLine(), stepLine("StartService"), resultLine())
 		return 0

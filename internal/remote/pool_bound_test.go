@@ -42,7 +42,7 @@ func (c *countedConn) Close() error {
 	return c.Conn.Close()
 }
 
-func TestThePoolHasABound(t *testing.T) {
+func TestPool_ConnectionsLimited(t *testing.T) {
 	const bound = 3
 	prepare := func(t *testing.T) (*remote.Pool, *openConns, func(host int) remote.Target) {
 		noLeaks(t)

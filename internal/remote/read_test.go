@@ -13,7 +13,7 @@ import (
 
 const kubeletLog = `C:\var\log\kubelet\kubelet.log`
 
-func TestPartsOfAFileAreRead(t *testing.T) {
+func TestRead_ReturnsRequestedPart(t *testing.T) {
 	_, c := hostWith(t, nil, func(s *server) { s.disk.writeFile("C:/var/log/kubelet/kubelet.log", "0123456789") })
 	for name, test := range map[string]struct {
 		offset, most int64
@@ -39,7 +39,7 @@ func TestPartsOfAFileAreRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereIsSaidToBeSo(t *testing.T) {
+func TestRead_MissingFileIsNotExist(t *testing.T) {
 	_, c := hostWith(t, nil)
 	if _, err := c.Read(t.Context(), kubeletLog, 0, 1); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("of a file: %v", err)
@@ -50,7 +50,7 @@ func TestWhatIsNotThereIsSaidToBeSo(t *testing.T) {
 }
 
 // The creator of a link on a host could otherwise choose the file that the operator reads.
-func TestNoLinkIsFollowedToAFile(t *testing.T) {
+func TestRead_LinkNotFollowed(t *testing.T) {
 	for name, link := range map[string]string{"in place of the file": "C:/var/log/kubelet/kubelet.log", "in place of its folder": "C:/var/log/kubelet",
 		"further above": "C:/var"} {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestNoLinkIsFollowedToAFile(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsSaidToHaveNoEndIsReadOnlySoFar(t *testing.T) {
+func TestRead_EndlessFileReadUpToLimit(t *testing.T) {
 	c := newHostileHost(t, entry{name: "kubelet.log", size: 1 << 60})
 	if part, err := c.Read(t.Context(), `C:\kubelet.log`, 0, 1<<20); err != nil || len(part.Body) != 1<<20 || bytes.Count(part.Body, part.Body[:1]) != 1<<20 {
 		t.Errorf("it has read %d bytes, %v", len(part.Body), err)

@@ -28,7 +28,7 @@ func (c counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func TestAnArchiveThatIsCutGoesOnWhereItStopped(t *testing.T) {
+func TestSend_InterruptedArchiveResumed(t *testing.T) {
 	archive := testContent(12 << 20)
 	const target = `C:\k\wicd\inbox\payload-0123.zst`
 	key := newKey(t)
@@ -101,7 +101,7 @@ func TestAnArchiveThatIsCutGoesOnWhereItStopped(t *testing.T) {
 }
 
 // A server process of an interrupted connection may hold the file until the host detects the interruption.
-func TestAnArchiveIsSentAnewWhenWhatIsThereIsHeld(t *testing.T) {
+func TestSend_RestartsIfPartialFileInUse(t *testing.T) {
 	archive := testContent(3 << 20)
 	const target, partial = `C:\k\wicd\inbox\payload-0123.zst`, "/C:/k/wicd/inbox/payload-0123.zst.partial-resume"
 	for name, held := range map[string][]string{
@@ -131,7 +131,7 @@ func TestAnArchiveIsSentAnewWhenWhatIsThereIsHeld(t *testing.T) {
 }
 
 // A host with a nearly full drive must not keep files that no upload resumes.
-func TestACutArchiveGoesWhenAnotherIsSent(t *testing.T) {
+func TestSend_DeletesPartialFileOfOtherArchive(t *testing.T) {
 	noLeaks(t)
 	key := newKey(t)
 	s := newServer(t, key)
@@ -149,7 +149,7 @@ func TestACutArchiveGoesWhenAnotherIsSent(t *testing.T) {
 }
 
 // A context may be canceled with a cause when the operator stops.
-func TestAnArchiveThatIsLetGoOfWithAReasonStays(t *testing.T) {
+func TestSend_CancelWithCauseKeepsPartialFile(t *testing.T) {
 	noLeaks(t)
 	key := newKey(t)
 	s := newServer(t, key)

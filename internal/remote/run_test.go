@@ -65,7 +65,7 @@ func hostWith(t *testing.T, agent func(p *process) int, configure ...func(*serve
 }
 
 // R-069, L-20
-func TestVerbsThatAnswer(t *testing.T) {
+func TestRun_ReturnsResultDespiteNoise(t *testing.T) {
 	big := resultLine()
 	big.Result.Facts.Files = map[string]plan.FileFact{}
 	for i := range 2000 {
@@ -156,7 +156,7 @@ func TestVerbsThatAnswer(t *testing.T) {
 	})
 }
 
-func TestVerbsThatFail(t *testing.T) {
+func TestRun_FailureNamesCause(t *testing.T) {
 	t.Run("a failure of the agent keeps its reason", func(t *testing.T) {
 		_, c := hostWith(t, func(p *process) int {
 			p.writeLines(helloLine(), agentapi.Line{Type: agentapi.TypeFailure, Failure: &agentapi.Failure{Reason: agentapi.ReasonServiceFailed,
@@ -221,7 +221,7 @@ func TestVerbsThatFail(t *testing.T) {
 	})
 }
 
-func TestAHostThatRestarts(t *testing.T) {
+func TestRun_RebootEndsConnection(t *testing.T) {
 	reboot := func(p *process) {
 		p.writeLines(helloLine(), agentapi.Line{Type: agentapi.TypeRebooting, Result: &agentapi.Result{}})
 	}
@@ -290,7 +290,7 @@ func (c *unresponsiveConn) Read(p []byte) (int, error) {
 }
 
 // the error of a host that hangs contains the awaited event and appears within the limit of the step.
-func TestVerbsOnAHostThatHangs(t *testing.T) {
+func TestRun_HangingHostTimesOut(t *testing.T) {
 	prepare := func(t *testing.T, deafTo string, agent func(p *process) int, configure ...func(*server)) (*server, *remote.Connection, *testClock) {
 		noLeaks(t)
 		key := newKey(t)
@@ -422,7 +422,7 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 }
 
 // R-069, L-20: one command identifies the shell, and only if the agent does not answer.
-func TestAgentsThatDoNotStart(t *testing.T) {
+func TestRun_FailedAgentStartNamesCause(t *testing.T) {
 	notFound := func(p *process) int {
 		_, _ = io.WriteString(p.err,
 			"'"+p.args[0]+"' is not recognized as an internal or external command,\r\noperable program or batch file.\r\n")

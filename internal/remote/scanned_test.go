@@ -14,7 +14,7 @@ import (
 )
 
 // A virus scanner opens each new file, and Windows refuses to rename an open file.
-func TestAFileThatAScannerReadsIsRenamedLater(t *testing.T) {
+func TestSend_RenameRetriedWhileFileIsScanned(t *testing.T) {
 	t.Parallel()
 	archive := testContent(1 << 20)
 	const target = `C:\k\wicd\inbox\payload-0123.zst`
@@ -46,7 +46,7 @@ func TestAFileThatAScannerReadsIsRenamedLater(t *testing.T) {
 	}
 }
 
-func TestAnArchiveWhoseRenameIsRefusedIsNotSentAgain(t *testing.T) {
+func TestSend_ArchiveNotResentAfterFailedRename(t *testing.T) {
 	t.Parallel()
 	archive := testContent(8 << 20)
 	const target, inbox = `C:\k\wicd\inbox\payload-0123.zst`, "C:/k/wicd/inbox"

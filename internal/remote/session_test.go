@@ -9,7 +9,7 @@ import (
 )
 
 // A job canceled at the moment when its file session opens has two readers of that session. Both must detect the end.
-func TestTheEndOfASessionReachesAllItsReaders(t *testing.T) {
+func TestSession_EndReachesAllReaders(t *testing.T) {
 	noLeaks(t)
 	key := newKey(t)
 	c := newServer(t, key).mustConnect(&remote.Dialer{}, key)

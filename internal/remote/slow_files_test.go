@@ -85,7 +85,7 @@ func (h *slowHost) ListAt(into []os.FileInfo, offset int64) (int, error) {
 }
 
 // A host that answers just often enough cannot prolong a file operation.
-func TestAHostThatAnswersSlowlyOnPurpose(t *testing.T) {
+func TestFiles_SlowHostDoesNotExtendTimeout(t *testing.T) {
 	t.Run("a list that comes entry by entry ends after the limit", func(t *testing.T) {
 		h, c := connectSlow(t, remote.DefaultFileTimeout, stallTimeout)
 		h.list = 1000 // enough for eight hours

@@ -15,7 +15,7 @@ func (c *traffic) Connected()     { c.connected.Add(1) }
 func (c *traffic) Opened()        { c.opened.Add(1) }
 func (c *traffic) Sent(bytes int) { c.sent.Add(int64(bytes)) }
 
-func TestWhatGoesToAHostIsCounted(t *testing.T) {
+func TestTraffic_CountsConnectionsSessionsAndBytes(t *testing.T) {
 	key := newKey(t)
 	counted := &traffic{}
 	c := newServer(t, key).mustConnect(&remote.Dialer{Traffic: counted}, key)

@@ -9,7 +9,7 @@ import (
 
 const agentPath = `C:\k\wicd\0123456789ab\wicd.exe`
 
-func TestCommandLinesThatAreSent(t *testing.T) {
+func TestCommandLine_SafeArgumentsAccepted(t *testing.T) {
 	for want, c := range map[string]struct {
 		name agentapi.Name
 		args []string
@@ -35,7 +35,7 @@ func TestCommandLinesThatAreSent(t *testing.T) {
 }
 
 // R-069, L-20: no word is sent that cmd.exe or PowerShell could interpret.
-func TestWordsThatAreNotSent(t *testing.T) {
+func TestCommandLine_UnsafeArgumentsRejected(t *testing.T) {
 	words := []string{
 		"", " ", "-", "--", "---x", "a b", "a\tb", "a\nb", "a\rb", "a\x00b", "ä", "a\u00a0b", "a\u2028b", "a–b", "a”b",
 		"--spec=x", "-a.b", "-a:b", "--%", "@splat", "#comment", "1..2", "~", "1", "10.0.0.1", "10.0.0.0/8/8", "/8",

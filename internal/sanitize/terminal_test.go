@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestControlCharactersDoNotReachATerminal(t *testing.T) {
+func TestTerminal_ControlCharactersNotWritten(t *testing.T) {
 	for name, c := range map[string]struct{ foreign, want string }{
 		"lines with tabs":                   {"one\ttwo\nthree\n", "one\ttwo\nthree\n"},
 		"lines of Windows":                  {"one\r\ntwo\r\n", "one\ntwo\n"},
@@ -60,7 +60,7 @@ func (y *yielding) Write(p []byte) (int, error) {
 	return y.written.Write(p)
 }
 
-func TestLinesThatAreWrittenAtTheSameTimeStayWhole(t *testing.T) {
+func TestTerminal_ConcurrentLinesNotInterleaved(t *testing.T) {
 	const line, writers, lines = "host läuft\n", 8, 500
 	out := &yielding{}
 	terminal := &Terminal{Out: out}
@@ -89,7 +89,7 @@ var errFull = errors.New("full")
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-func TestATerminalThatIsGoneIsReported(t *testing.T) {
+func TestTerminal_WriteErrorReturned(t *testing.T) {
 	if _, err := (&Terminal{Out: full{}}).Write([]byte("x")); !errors.Is(err, errFull) {
 		t.Error(err)
 	}

@@ -89,7 +89,7 @@ func openSSH(t testing.TB, key crypto.PrivateKey) []byte {
 }
 
 // L-24, D-11
-func TestKeysThatAreAccepted(t *testing.T) {
+func TestParse_AcceptsSupportedKeys(t *testing.T) {
 	k := newKeys(t)
 	parameters := pemBlock("EC PARAMETERS", []byte{0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07})
 	crlf := func(data []byte) []byte { return bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n")) }
@@ -155,7 +155,7 @@ func TestKeysThatAreAccepted(t *testing.T) {
 }
 
 // R-027, D-11: each wrong content has a separate error.
-func TestKeysThatAreRefused(t *testing.T) {
+func TestParse_DistinctErrorForEachInvalidKey(t *testing.T) {
 	k := newKeys(t)
 	good := encodePKCS1(k.rsa)
 	public, _ := ssh.NewPublicKey(&k.rsa.PublicKey)
@@ -263,7 +263,7 @@ func tinyRSA(t *testing.T) []byte {
 	return pemBlock("RSA PRIVATE KEY", der)
 }
 
-func TestAKeyNeverShows(t *testing.T) {
+func TestKey_RedactedInAllFormats(t *testing.T) {
 	k := newKeys(t)
 	key, err := sshkey.Parse(encodePKCS1(k.rsa))
 	if err != nil {
@@ -294,7 +294,7 @@ func TestAKeyNeverShows(t *testing.T) {
 // canary is part of every malformed input; errors must not contain it.
 const canary = "CANARY7f3aSECRET"
 
-func TestErrorsContainNothingOfTheInput(t *testing.T) {
+func TestParse_ErrorOmitsInput(t *testing.T) {
 	inputs := [][]byte{
 		[]byte(canary),
 		[]byte("ssh-rsa " + canary + " " + canary),

@@ -130,7 +130,7 @@ func runStep(t *testing.T, lines []string, h *sshdHost) error {
 
 // A failed restart of sshd is retried, in the same run of the script and in a later run: until then sshd
 // accepts passwords. A step that ends at any other statement is completed by the next try as well.
-func TestAFailedRestartOfSSHDIsRetried(t *testing.T) {
+func TestScript_FailedSSHDRestartRetried(t *testing.T) {
 	lines := stepLines(t, mustGenerate(t, "AWS"), passwordStep)
 	newHost := func() *sshdHost {
 		const config = "Port 22\r\n#PasswordAuthentication yes\r\n"

@@ -178,7 +178,7 @@ func TestScripts(t *testing.T) {
 
 // This test applies the pattern of the script to sshd_config. It assumes only the replacement of .NET, which
 // for this pattern behaves like Go's.
-func TestTheScriptLeavesNoPasswords(t *testing.T) {
+func TestScript_DisablesPasswordAuthentication(t *testing.T) {
 	script := mustGenerate(t, "AWS")
 	found := regexp.MustCompile(`\[regex\]::Replace\(\$text, '(.*)', \$line\)`).FindStringSubmatch(script)
 	if found == nil || !strings.Contains(script, "$line = 'PasswordAuthentication no'\n") ||

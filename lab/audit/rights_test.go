@@ -13,7 +13,7 @@ func newEvent(verb, group, resource, subresource, namespace, name string) Event 
 	return e
 }
 
-func TestRightsAreTheSmallestPartsOfRules(t *testing.T) {
+func TestRights_SplitIntoSmallestParts(t *testing.T) {
 	rights := Rights("ns", []rbacv1.PolicyRule{
 		{APIGroups: []string{"", "apps"}, Resources: []string{"a", "b/status"}, Verbs: []string{"get", "list"},
 			ResourceNames: []string{"x", "y"}},
@@ -87,7 +87,7 @@ func TestUses(t *testing.T) {
 	})
 }
 
-func TestAnObjectThatIsMadeByAPatchWasCreated(t *testing.T) {
+func TestImplied_ObjectCreatedByPatch(t *testing.T) {
 	created, changed := newEvent("patch", "", "secrets", "", "a", "b"), newEvent("patch", "", "secrets", "", "a", "b")
 	created.Response.Code, changed.Response.Code = 201, 200
 	implied := Implied([]Event{changed, created, newEvent("create", "", "secrets", "", "a", "c")})

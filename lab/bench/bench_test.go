@@ -123,7 +123,7 @@ func TestBench(t *testing.T) {
 	}
 }
 
-func TestThePatchesOfAPayload(t *testing.T) {
+func TestPatchesOf_MissingPayloadHasNone(t *testing.T) {
 	if patches, err := patchesOf(t.TempDir()); err != nil || patches != nil {
 		t.Errorf("a payload that does not exist has %v, error %v", patches, err)
 	}

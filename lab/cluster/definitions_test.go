@@ -14,7 +14,7 @@ import (
 
 // The definitions of OpenShift are written to etcd before the API server starts, without validation and
 // defaulting.
-func TestTheDefinitionsAreThoseThatAnAPIServerWouldHaveStored(t *testing.T) {
+func TestDefinitions_MatchStorageOfAPIServer(t *testing.T) {
 	ctx := t.Context()
 	stored, err := apiextensions.NewForConfigOrDie(openshift.Cluster(t).Config).ApiextensionsV1().CustomResourceDefinitions().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -26,7 +26,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-func TestParent(t *testing.T) {
+func TestDieWithParent_EndedParentIsError(t *testing.T) {
 	t.Run("a parent that is not the one expected has ended", func(t *testing.T) {
 		if err := dieWithParent(1 << 30); err == nil || !strings.Contains(err.Error(), "has ended") {
 			t.Errorf("got %v", err)

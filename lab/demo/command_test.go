@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
-func TestComplete(t *testing.T) {
+func TestCompleteOptions(t *testing.T) {
 	t.Run("a kind of host that there is not is refused, with those that there are", func(t *testing.T) {
 		err := (&demoOptions{host: "cloud", hosts: 2}).completeOptions()
 		if err == nil || !strings.Contains(err.Error(), "--host=cloud") || !strings.Contains(err.Error(), "fake and wine") {
@@ -38,7 +38,7 @@ func TestComplete(t *testing.T) {
 	})
 }
 
-func TestDefaultLimit(t *testing.T) {
+func TestDefaultTimeout(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		options demoOptions
@@ -56,7 +56,7 @@ func TestDefaultLimit(t *testing.T) {
 	}
 }
 
-func TestNamespace(t *testing.T) {
+func TestNamespaceConfig(t *testing.T) {
 	second := netip.MustParseAddr(testenv.Address(2))
 	for _, c := range []struct {
 		name       string
@@ -91,7 +91,7 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
-func TestListed(t *testing.T) {
+func TestListedEntries(t *testing.T) {
 	for _, kind := range []string{hostFake, hostWine} {
 		d := &demo{demoOptions: &demoOptions{host: kind, hosts: 2}}
 		got := d.listedEntries()

@@ -85,7 +85,7 @@ func TestBoard(t *testing.T) {
 	}
 }
 
-func TestBoardOfMachines(t *testing.T) {
+func TestBoard_ReportsMachines(t *testing.T) {
 	machine := func(phase string) []machinev1.Machine {
 		m := machinev1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "win-a"}}
 		if phase != "" {

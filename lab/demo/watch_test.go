@@ -42,7 +42,7 @@ func newWatchDemo(answer func(n int) error) (d *demo, output *bytes.Buffer, end 
 		env: &testenv.Environment{Client: &scriptedClient{errorFor: answer}}, operator: &testenv.OperatorProcess{Process: &process.Process{}}}, output, func() { close(controlPlane) }
 }
 
-func TestAFailedLookAtTheHostsEndsNoDemo(t *testing.T) {
+func TestPollHosts_FailedListDoesNotEndDemo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		polls := 0
 		d, output, _ := newWatchDemo(func(n int) error {
@@ -60,7 +60,7 @@ func TestAFailedLookAtTheHostsEndsNoDemo(t *testing.T) {
 	})
 }
 
-func TestADemoWithoutControlPlaneEndsAndSaysSo(t *testing.T) {
+func TestPollHosts_EndedControlPlaneEndsDemo(t *testing.T) {
 	refused := errors.New("connection refused")
 	t.Run("when it ends", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

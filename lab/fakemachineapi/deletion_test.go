@@ -80,7 +80,7 @@ func (f *fixture) awaitCondition(name string, kind machinev1.ConditionType,
 }
 
 //
-func TestDeletionDrains(t *testing.T) {
+func TestDeletion_DrainsNode(t *testing.T) {
 	f := start(t)
 	m, node := f.newRunningMachine("win")
 	guarded, plain := f.newRunningPod("guarded", node), f.newRunningPod("plain", node)
@@ -121,7 +121,7 @@ func TestDeletionDrains(t *testing.T) {
 	}
 }
 
-func TestDeletionOfDaemonPodsIsNotAwaited(t *testing.T) {
+func TestDeletion_DaemonPodsNotAwaited(t *testing.T) {
 	f := start(t)
 	daemons := &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "daemon", Namespace: f.namespace},
@@ -146,7 +146,7 @@ func TestDeletionOfDaemonPodsIsNotAwaited(t *testing.T) {
 }
 
 //
-func TestDeletionWithoutDraining(t *testing.T) {
+func TestDeletion_ExcludedMachineNotDrained(t *testing.T) {
 	f := start(t)
 	m, node := f.newRunningMachine("win", func(m *machinev1.Machine) {
 		m.Annotations = map[string]string{annotationExcludeDraining: ""}
@@ -158,7 +158,7 @@ func TestDeletionWithoutDraining(t *testing.T) {
 	f.endPod(pod)
 }
 
-func TestDeletionHooks(t *testing.T) {
+func TestDeletion_HooksBlockDrainAndTermination(t *testing.T) {
 	f := start(t)
 	m, node := f.newRunningMachine("win", func(m *machinev1.Machine) {
 		m.Spec.LifecycleHooks = machinev1.LifecycleHooks{
@@ -188,7 +188,7 @@ func TestDeletionHooks(t *testing.T) {
 }
 
 //
-func TestDeletionOfAnUnreachableNodeEnds(t *testing.T) {
+func TestDeletion_UnreachableNodeEnds(t *testing.T) {
 	f := start(t, fastClock)
 	m, node := f.newRunningMachine("win")
 	pod := f.newRunningPod("app", node, func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](3600) })
@@ -206,7 +206,7 @@ func TestDeletionOfAnUnreachableNodeEnds(t *testing.T) {
 	f.endPod(pod)
 }
 
-func TestDeletionSurvivesTheCloudsErrors(t *testing.T) {
+func TestDeletion_RetriedAfterCloudError(t *testing.T) {
 	f := start(t)
 	f.faults.Fail(Delete, "*", errors.New("internal error"))
 	f.newMachine("win")
@@ -217,7 +217,7 @@ func TestDeletionSurvivesTheCloudsErrors(t *testing.T) {
 	f.awaitGone(m)
 }
 
-func TestDeletionWhileProvisioning(t *testing.T) {
+func TestDeletion_DuringProvisioningLeavesNoVM(t *testing.T) {
 	f := start(t)
 	f.memory.holdBack()
 	m := f.newMachine("win")
@@ -229,7 +229,7 @@ func TestDeletionWhileProvisioning(t *testing.T) {
 	}
 }
 
-func TestGivenUp(t *testing.T) {
+func TestSkipOverduePods(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		deleted *metav1.Time

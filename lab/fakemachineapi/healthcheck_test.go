@@ -32,7 +32,7 @@ func healthCheck(namespace string, edit ...func(*machinev1.MachineHealthCheck)) 
 }
 
 //
-func TestHealthCheckReplacesAMachine(t *testing.T) {
+func TestHealthCheck_ReplacesUnhealthyMachine(t *testing.T) {
 	f := start(t, fastClock)
 	f.newSet("win", 3)
 	machines := f.awaitMachines("win", 3, machinev1.PhaseProvisioned)
@@ -66,7 +66,7 @@ func TestHealthCheckReplacesAMachine(t *testing.T) {
 	f.pollUntil("all are healthy again", f.checkStatus(check, 3, 3))
 }
 
-func TestHealthCheckStopsWhenTooManyAreUnhealthy(t *testing.T) {
+func TestHealthCheck_StopsAboveMaxUnhealthy(t *testing.T) {
 	f := start(t, fastClock)
 	f.newSet("win", 2)
 	machines := f.awaitMachines("win", 2, machinev1.PhaseProvisioned)
@@ -90,7 +90,7 @@ func TestHealthCheckStopsWhenTooManyAreUnhealthy(t *testing.T) {
 	f.awaitGone(&machines[1])
 }
 
-func TestHealthCheckLeavesMachinesThatNobodyReplaces(t *testing.T) {
+func TestHealthCheck_MachineWithoutControllerNotDeleted(t *testing.T) {
 	f := start(t)
 	f.newMachine("alone", func(m *machinev1.Machine) { m.Spec.ProviderSpec = rawSpec(map[string]any{}) })
 	f.awaitPhase("alone", machinev1.PhaseFailed)

@@ -15,7 +15,7 @@ import (
 )
 
 // R-036 R-037
-func TestMachinePhases(t *testing.T) {
+func TestMachine_Phases(t *testing.T) {
 	f := start(t)
 	f.memory.holdBack()
 	taint := corev1.Taint{Key: "team", Value: "blue", Effect: corev1.TaintEffectNoSchedule}
@@ -75,7 +75,7 @@ func TestMachinePhases(t *testing.T) {
 	}
 }
 
-func TestMachineAddressChange(t *testing.T) {
+func TestMachine_AddressChangeReported(t *testing.T) {
 	f := start(t, fastClock)
 	f.newMachine("win")
 	before := f.awaitPhase("win", machinev1.PhaseProvisioned).Status.Addresses[0]
@@ -85,7 +85,7 @@ func TestMachineAddressChange(t *testing.T) {
 	})
 }
 
-func TestNodeIsFoundByAddressWithoutCloud(t *testing.T) {
+func TestMachine_NodeFoundByAddressWithoutCloud(t *testing.T) {
 	f := start(t, withPlatform("None"))
 	f.newMachine("linux", func(m *machinev1.Machine) {
 		m.Labels = nil
@@ -99,7 +99,7 @@ func TestNodeIsFoundByAddressWithoutCloud(t *testing.T) {
 	f.awaitPhase("linux", machinev1.PhaseRunning)
 }
 
-func TestMachineWaitsForUserData(t *testing.T) {
+func TestMachine_WaitsForUserData(t *testing.T) {
 	f := start(t)
 	f.newMachine("win", func(m *machinev1.Machine) { m.Spec.ProviderSpec = awsSpec("ami-1", "late") })
 	f.awaitEvent("FailedCreate", "win")
@@ -112,7 +112,7 @@ func TestMachineWaitsForUserData(t *testing.T) {
 	f.awaitPhase("win", machinev1.PhaseProvisioned)
 }
 
-func TestFailedMachines(t *testing.T) {
+func TestMachine_PermanentErrorsLeadToFailed(t *testing.T) {
 	f := start(t, fastClock)
 	t.Run("a Machine without an image is Failed and stays so", func(t *testing.T) {
 		f := f.forSubtest(t)
@@ -169,7 +169,7 @@ func (f *fixture) forSubtest(t *testing.T) *fixture {
 	return &g
 }
 
-func TestRestartMakesNothingTwice(t *testing.T) {
+func TestMachine_RestartCreatesNoDuplicate(t *testing.T) {
 	f := start(t)
 	f.newMachine("win")
 	m := f.awaitPhase("win", machinev1.PhaseProvisioned)

@@ -195,7 +195,7 @@ func fetchTable(t *testing.T, c *http.Client, url string) string {
 }
 
 //
-func TestMachineSetsOfSeveralZones(t *testing.T) {
+func TestMachineSet_MachinesInZoneOfSet(t *testing.T) {
 	f := start(t)
 	for _, zone := range []string{"a", "b", "c"} {
 		f.newSet("win-"+zone, 1, func(s *machinev1.MachineSet) {
@@ -212,7 +212,7 @@ func TestMachineSetsOfSeveralZones(t *testing.T) {
 	}
 }
 
-func TestMachineSetRefusesAForeignSelector(t *testing.T) {
+func TestMachineSet_ForeignSelectorRejected(t *testing.T) {
 	f := start(t)
 	set := f.newSet("wrong", 1, func(s *machinev1.MachineSet) {
 		s.Spec.Template.Labels = map[string]string{"other": "label"}
@@ -233,7 +233,7 @@ func TestMachineSetRefusesAForeignSelector(t *testing.T) {
 	f.awaitStatus("the error is gone", set.Name, func(s machinev1.MachineSetStatus) bool { return s.ErrorReason == nil })
 }
 
-func TestMachineSetAdopts(t *testing.T) {
+func TestMachineSet_AdoptsOrphan(t *testing.T) {
 	f := start(t)
 	orphan := f.newMachine("orphan", func(m *machinev1.Machine) {
 		m.Labels = map[string]string{"machine.openshift.io/cluster-api-machineset": "set"}
@@ -248,7 +248,7 @@ func TestMachineSetAdopts(t *testing.T) {
 	f.awaitMachines("set", 1)
 }
 
-func TestMachineSetMinReadySeconds(t *testing.T) {
+func TestMachineSet_MinReadySecondsDelaysAvailability(t *testing.T) {
 	f := start(t, fastClock)
 	f.newSet("slow", 1, func(s *machinev1.MachineSet) { s.Spec.MinReadySeconds = 600 })
 	m := f.awaitMachines("slow", 1, machinev1.PhaseProvisioned)[0]
@@ -261,7 +261,7 @@ func TestMachineSetMinReadySeconds(t *testing.T) {
 }
 
 // A Machine that cannot be created must not block other Machines.
-func TestBrokenMachineHoldsUpNobody(t *testing.T) {
+func TestMachine_FailedCreationDoesNotBlockMachines(t *testing.T) {
 	f := start(t, func(o *Options, _ *fixture) { o.Workers = 1 })
 	f.faults.Fail(Create, "broken-*", errors.New("out of capacity"))
 	f.newSet("broken", 3)

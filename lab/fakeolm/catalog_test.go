@@ -11,7 +11,7 @@ import (
 )
 
 // hack/bundle/validate verifies that operator-registry refuses the same catalogs.
-func TestCatalogsThatOLMRefusesAreRefused(t *testing.T) {
+func TestCatalog_InvalidCatalogsRejected(t *testing.T) {
 	data, err := os.ReadFile("testdata/catalogs.yaml")
 	if err != nil {
 		t.Fatal(err)

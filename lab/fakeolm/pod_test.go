@@ -52,7 +52,7 @@ func findObject[T any](t *testing.T, objects []*unstructured.Unstructured, kind,
 	return typed
 }
 
-func TestTheOperatorsPodCanDoNoMoreThanItMust(t *testing.T) {
+func TestOperatorPod_HasMinimalPrivileges(t *testing.T) {
 	for way, objects := range objectsByMethod(t) {
 		t.Run("installed "+way, func(t *testing.T) {
 			deployment := findObject[appsv1.Deployment](t, objects, "Deployment", "windows-machine-config-operator")
@@ -112,7 +112,7 @@ func checkRestricted(t *testing.T, pod corev1.PodSpec, container corev1.Containe
 	}
 }
 
-func TestTheOperatorIsProbedAndMeasured(t *testing.T) {
+func TestOperatorPod_HasProbesAndMetrics(t *testing.T) {
 	for way, objects := range objectsByMethod(t) {
 		t.Run("installed "+way, func(t *testing.T) {
 			deployment := findObject[appsv1.Deployment](t, objects, "Deployment", "windows-machine-config-operator")
@@ -166,7 +166,7 @@ func mountedSecret(pod corev1.PodSpec, container corev1.Container, argument stri
 
 // There is no webhook: the operator does not intercept requests to the API server, and no webhook certificate
 // is needed.
-func TestThereIsNoWebhook(t *testing.T) {
+func TestManifests_HaveNoWebhook(t *testing.T) {
 	for way, objects := range objectsByMethod(t) {
 		for _, object := range objects {
 			if strings.Contains(object.GetKind(), "Webhook") {

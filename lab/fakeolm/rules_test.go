@@ -15,7 +15,7 @@ import (
 )
 
 // Readers compare the table with OLM's documents.
-func TestEachRuleIsInTheTableWithItsSource(t *testing.T) {
+func TestRules_DocumentedWithSource(t *testing.T) {
 	document, err := os.ReadFile("../../docs/verified/lab.md")
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func TestEachRuleIsInTheTableWithItsSource(t *testing.T) {
 	}
 }
 
-func TestOffered(t *testing.T) {
+func TestNextRelease(t *testing.T) {
 	chain := []fakeolm.Entry{{Name: "op.v1.0.0"}, {Name: "op.v1.1.0", Replaces: "op.v1.0.0"},
 		{Name: "op.v1.2.0", Replaces: "op.v1.1.0", Skips: []string{"op.v1.1.9"}}}
 	withRange := append(chain[:2:2], fakeolm.Entry{Name: "op.v2.0.0", Replaces: "op.v1.1.0", SkipRange: ">=0.5.0 <2.0.0"})
@@ -68,7 +68,7 @@ func TestOffered(t *testing.T) {
 	})
 }
 
-func TestAnOperatorGroupMustSelectWhatTheOperatorSupports(t *testing.T) {
+func TestInstallBlocker_GroupMustMatchInstallModes(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		targets []string
@@ -93,7 +93,7 @@ func TestAnOperatorGroupMustSelectWhatTheOperatorSupports(t *testing.T) {
 	}
 }
 
-func TestWhatHoldsAReleaseBack(t *testing.T) {
+func TestUpgradeBlocker(t *testing.T) {
 	condition := func(status metav1.ConditionStatus) []metav1.Condition {
 		return []metav1.Condition{{Type: operatorsv2.Upgradeable, Status: status, Message: "why"}}
 	}

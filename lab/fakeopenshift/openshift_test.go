@@ -150,7 +150,7 @@ func (f fixture) isRequestApproved(name string) (bool, error) {
 }
 
 //
-func TestHybridOverlaySubnets(t *testing.T) {
+func TestHybridOverlay_WindowsNodesGetSubnets(t *testing.T) {
 	f := start(t, Options{})
 	hasSubnet := func(n *corev1.Node) bool { return n.Annotations[subnetAnnotation] != "" }
 	f.createNode("linux-a", "linux")

@@ -75,7 +75,7 @@ func awaitObject[T any](s settings, what string, resource schema.GroupVersionRes
 }
 
 // L-01
-func TestTheProxyInForceIsMergedIntoTheStatus(t *testing.T) {
+func TestProxySettings_MergedIntoStatus(t *testing.T) {
 	s := startSettings(t)
 	s.changeObject(proxyResource, theCluster,
 		`{"spec":{"httpProxy":"http://proxy:3128","httpsProxy":"http://proxy:3128","noProxy":"corp.example.com"}}`,
@@ -91,7 +91,7 @@ func TestTheProxyInForceIsMergedIntoTheStatus(t *testing.T) {
 }
 
 // L-01, L-02
-func TestWhatAdministratorsTrustComesToControllerConfig(t *testing.T) {
+func TestTrustBundle_CopiedToControllerConfig(t *testing.T) {
 	s := startSettings(t)
 	ca, err := newServiceCA()
 	if err != nil {
@@ -133,7 +133,7 @@ func TestWhatAdministratorsTrustComesToControllerConfig(t *testing.T) {
 		})
 }
 
-func TestTheMTUInForceIsReported(t *testing.T) {
+func TestNetworkSettings_MTUReported(t *testing.T) {
 	s := startSettings(t)
 	patch := func(mtu string) string {
 		return `{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"mtu":` + mtu + `}}}}`
@@ -145,7 +145,7 @@ func TestTheMTUInForceIsReported(t *testing.T) {
 }
 
 // R-084
-func TestKubeletSettingsComeToTheWorkersThroughAnotherRenderedConfiguration(t *testing.T) {
+func TestKubeletSettings_RenderedForWorkers(t *testing.T) {
 	s := startSettings(t)
 	var installed string
 	awaitObject(s, "it is there", poolResource, workerPool, func(p *machineconfigv1.MachineConfigPool) bool {
@@ -227,7 +227,7 @@ type ignitionOf struct {
 	}
 }
 
-func TestServicesThatAskForItGetACertificate(t *testing.T) {
+func TestServiceCA_AnnotatedServiceGetsCertificate(t *testing.T) {
 	f := start(t, Options{ServiceCA: true})
 	services := f.admin.CoreV1().Services("default")
 	service := &corev1.Service{

@@ -104,7 +104,7 @@ const (
 	csrs  = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 )
 
-func TestAProxySpoilsOnlyWhatItIsTold(t *testing.T) {
+func TestProxy_FaultsAffectSelectedRequestsOnly(t *testing.T) {
 	s, p := newServer(t)
 	t.Run("without a fault everything passes", func(t *testing.T) {
 		if code, body, err := p.sendRequest(t, http.MethodPut, nodes+"/a"); code != 200 || body != "done" || err != nil {
@@ -177,7 +177,7 @@ func TestAProxySpoilsOnlyWhatItIsTold(t *testing.T) {
 	})
 }
 
-func TestAProxyHoldsWatchesBack(t *testing.T) {
+func TestProxy_HoldsAndDelaysWatches(t *testing.T) {
 	s, p := newServer(t)
 	lines := p.startWatch(t, nodes)
 	t.Run("a held watch tells everything afterward", func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestAProxyHoldsWatchesBack(t *testing.T) {
 	})
 }
 
-func TestTheResourceOfAPath(t *testing.T) {
+func TestResource(t *testing.T) {
 	for path, want := range map[string]string{
 		"/api/v1/nodes": "nodes", "/api/v1/nodes/a/status": "nodes", "/api/v1/namespaces/x/pods/y/eviction": "pods",
 		"/api/v1/namespaces/x": "namespaces", "/api/v1/namespaces": "namespaces", csrs + "/a/approval": "certificatesigningrequests",
@@ -224,7 +224,7 @@ func TestTheResourceOfAPath(t *testing.T) {
 	}
 }
 
-func TestAWatchThatIsAnsweredAfterARefusalEnds(t *testing.T) {
+func TestProxy_WatchAnsweredAfterRefusalEnds(t *testing.T) {
 	_, p := newServer(t)
 	remove := p.Add("nodes", Fault{Refuse: true})
 	for resource, ends := range map[string]bool{"nodes": true, "pods": false} {

@@ -127,7 +127,7 @@ func TestGenerate(t *testing.T) {
 	})
 }
 
-func TestGenerateRefusesAnotherAgent(t *testing.T) {
+func TestGenerate_WrongAgentRejected(t *testing.T) {
 	t.Run("a file that is no program", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "wicd.exe")
 		if err := os.WriteFile(path, []byte("MZ"), 0o600); err != nil {

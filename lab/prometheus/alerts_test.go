@@ -152,7 +152,7 @@ func (c alertCase) play(t *testing.T, minutes int) [][]*rules.Alert {
 	return firing
 }
 
-func TestEachAlertFiresAndResolves(t *testing.T) {
+func TestAlerts_EachFiresAndResolves(t *testing.T) {
 	fired := map[string]bool{}
 	for name, c := range alertCases {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func (c alertCase) isAbout(t *testing.T, a *rules.Alert) {
 	}
 }
 
-func TestEachAlertHasAParagraphThatSaysWhatToDo(t *testing.T) {
+func TestAlerts_EachHasRunbook(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/conditions.md")
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ func configured(t *testing.T, monitor string) (job, []string) {
 }
 
 //
-func TestTheInstanceOfATargetIsItsNode(t *testing.T) {
+func TestRelabel_InstanceOfTargetIsNode(t *testing.T) {
 	exporters, _ := configured(t, "windows-exporter")
 	// The labels as discovered by Prometheus for an address in an EndpointSlice.
 	found := map[string]string{
@@ -84,7 +84,7 @@ func TestTheInstanceOfATargetIsItsNode(t *testing.T) {
 }
 
 // The exporter's label namespace becomes exported_namespace, because the target already has this label.
-func TestASeriesOfAContainerIsOfTheNamespaceOfItsPod(t *testing.T) {
+func TestRelabel_ContainerSeriesHasNamespaceOfPod(t *testing.T) {
 	exporters, _ := configured(t, "windows-exporter")
 	for name, want := range map[string]string{"windows_container_cpu_usage_seconds_total": "shop", "windows_made_up": own} {
 		got, _ := relabel.Process(labels.FromMap(map[string]string{"__name__": name, "namespace": own,
@@ -95,7 +95,7 @@ func TestASeriesOfAContainerIsOfTheNamespaceOfItsPod(t *testing.T) {
 	}
 }
 
-func TestTheLabsPrometheusReadsFilesBelowTheRootOfItsPod(t *testing.T) {
+func TestConfig_FilesAreBelowPodRoot(t *testing.T) {
 	exporters, rules := configured(t, "windows-exporter")
 	operator, _ := configured(t, "windows-machine-config-operator")
 	files := append([]string{exporters.TLS.CA, exporters.TLS.Certificate, exporters.TLS.Key, operator.TLS.CA, operator.Token}, rules...)

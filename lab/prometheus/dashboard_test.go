@@ -100,7 +100,7 @@ func queries(t *testing.T, file string) map[string][]string {
 	return found
 }
 
-func TestEachPanelOfTheDashboardsHasData(t *testing.T) {
+func TestDashboards_EachPanelHasData(t *testing.T) {
 	var more []string
 	for _, e := range catalog(t) {
 		more = append(more, e.series())
@@ -145,7 +145,7 @@ func metricsOf(t *testing.T, expr string) (names []string) {
 	return names
 }
 
-func TestAlertsAndDashboardsReadMetricsThatThereAre(t *testing.T) {
+func TestMetrics_UsedByAlertsAndDashboardsExist(t *testing.T) {
 	known := slices.Clone(others)
 	for _, e := range catalog(t) {
 		known = append(known, e.name)

@@ -176,7 +176,7 @@ type expression struct {
 
 // The console queries these metrics for the list of nodes, the page of a node and the page of a pod. The
 // cluster's rules and the dashboards for Linux nodes also read them., L-17
-func TestTheConsoleHasFiguresOfWindowsNodes(t *testing.T) {
+func TestRules_ConsoleHasDataOfWindowsNodes(t *testing.T) {
 	data, err := os.ReadFile(expressionsFile)
 	if err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func made(t *testing.T) objects {
 	return objects{monitors: []*monitoringv1.ServiceMonitor{exporter, itself}, rules: []*monitoringv1.PrometheusRule{rule}}
 }
 
-func TestTheConfigurationIsTheOneThatPrometheusIsTestedWith(t *testing.T) {
+func TestGenerate_MatchesTestedConfiguration(t *testing.T) {
 	files, err := made(t).generate(settings{apiServer: "https://api.lab.example.com:6443", root: "/pod"})
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestTheConfigurationIsTheOneThatPrometheusIsTestedWith(t *testing.T) {
 	}
 }
 
-func TestAnIntervalReplacesThoseOfTheObjects(t *testing.T) {
+func TestGenerate_IntervalOverridesObjects(t *testing.T) {
 	files, err := made(t).generate(settings{apiServer: "https://api", root: "/pod", interval: "2s"})
 	config := string(files["/pod/etc/prometheus/config_out/prometheus.env.yaml"])
 	if err != nil || strings.Contains(config, "30s") || strings.Count(config, "scrape_interval: 2s") != 3 ||
@@ -77,7 +77,7 @@ func TestAnIntervalReplacesThoseOfTheObjects(t *testing.T) {
 	}
 }
 
-func TestARuleThatThePrometheusOperatorRefusesIsNamed(t *testing.T) {
+func TestGenerate_InvalidRuleNamedInError(t *testing.T) {
 	o := made(t)
 	o.rules[0].Spec.Groups[0].Rules[0].Expr.StrVal = "sum("
 	if _, err := o.generate(settings{}); err == nil || !strings.Contains(err.Error(), own+"/rules") {

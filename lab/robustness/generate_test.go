@@ -10,7 +10,7 @@ import (
 
 var anyShape = Shape{Hosts: []string{"a", "b", "c"}, Listed: 2, Named: []string{"b"}, Machines: 1, Releases: 3, Actions: 40}
 
-func TestASeedAlwaysMakesTheSameActions(t *testing.T) {
+func TestGenerate_SameSeedGivesSameActions(t *testing.T) {
 	for seed := range uint64(20) {
 		first, second := Generate(seed, anyShape).Actions, Generate(seed, anyShape).Actions
 		if !slices.Equal(first, second) {
@@ -25,7 +25,7 @@ func TestASeedAlwaysMakesTheSameActions(t *testing.T) {
 	}
 }
 
-func TestActionsMakeSense(t *testing.T) {
+func TestGenerate_ActionsAreConsistent(t *testing.T) {
 	seen := map[Kind]bool{}
 	for seed := range uint64(200) {
 		m := NewModel(anyShape)
@@ -57,7 +57,7 @@ func TestActionsMakeSense(t *testing.T) {
 }
 
 // A change of a host by the cluster's settings, a restart, and pods that cannot be evicted interact most.
-func TestPodsThatStayMeetASettingAndARestart(t *testing.T) {
+func TestGenerate_KeptPodsMeetSettingAndReboot(t *testing.T) {
 	count, met := 0, 0
 	for seed := range uint64(200) {
 		actions := Generate(seed, anyShape).Actions
@@ -76,7 +76,7 @@ func TestPodsThatStayMeetASettingAndARestart(t *testing.T) {
 	}
 }
 
-func TestAScriptIsReadAsItIsWritten(t *testing.T) {
+func TestParse_ReadsWrittenScript(t *testing.T) {
 	want := Generate(7, anyShape)
 	got, err := Parse(strings.NewReader("\n" + want.String()))
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -97,7 +97,7 @@ func TestAScriptIsReadAsItIsWritten(t *testing.T) {
 	}
 }
 
-func TestShrinkKeepsWhatMakesARunFail(t *testing.T) {
+func TestShrink_KeepsActionsThatCauseFailure(t *testing.T) {
 	actions := Generate(3, anyShape).Actions
 	needs := func(required ...Action) func([]Action) bool {
 		return func(some []Action) bool {
@@ -131,7 +131,7 @@ func TestShrinkKeepsWhatMakesARunFail(t *testing.T) {
 	})
 }
 
-func TestAShrunkRunRepeatsARuleOfTheFirst(t *testing.T) {
+func TestReport_SameViolationRequiresSameRule(t *testing.T) {
 	broke := func(sentences ...string) (r Report) {
 		for _, sentence := range sentences {
 			r.Violations = append(r.Violations, Violation{Rule: sentence})

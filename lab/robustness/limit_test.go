@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-func TestTheLimitIsThePolicysWhenANodeComesToIt(t *testing.T) {
+func TestRules_LimitAppliesWhenSlotIsAcquired(t *testing.T) {
 	const rule = "no more nodes are disturbed than the policy allows"
 	a, b := newDisruption("a", 0), newDisruption("b", time.Minute)
 	newHistory(newInstance("a"), newInstance("b"), newPolicy(1, a), newPolicy(1, a, b)).expectViolations(t, rule, 1)
@@ -19,7 +19,7 @@ func TestTheLimitIsThePolicysWhenANodeComesToIt(t *testing.T) {
 	newHistory(newInstance("b"), newPolicy(1, a, b)).expectViolations(t, rule, 0)                                                                // without an instance, an entry no longer counts
 }
 
-func TestAnEntryThatEndsBeforeItsNodeIsInServiceCounts(t *testing.T) {
+func TestRules_SlotReleasedBeforeNodeInServiceCounts(t *testing.T) {
 	const rule = "no more nodes are disturbed than the policy allows"
 	stays := func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateNode }
 	removed := func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }

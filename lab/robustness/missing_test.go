@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-func TestWhatIsMissingInTheEnd(t *testing.T) {
+func TestMissing_ReportsEachDifference(t *testing.T) {
 	const version, key = "12.0.1", "hash"
 	want := DesiredState{Version: version, KeyHash: key, Listed: []DesiredHost{{Node: "a", Address: "10.0.0.1"}}, Unlisted: []DesiredHost{{Node: "b", Address: "b"}}}
 	good := func() CurrentState {

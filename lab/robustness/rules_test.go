@@ -105,7 +105,7 @@ func setCordoned(n *corev1.Node) {
 	n.Spec.Unschedulable, n.Annotations = true, map[string]string{v1alpha1.AnnotationCordoned: "x"}
 }
 
-func TestANodeIsDisturbedWithAnEntryOnly(t *testing.T) {
+func TestRules_NodeDisruptedOnlyWithEntry(t *testing.T) {
 	const cordon = "a node in service is made unschedulable only with an entry in the policy's status"
 	newHistory(newNode("a"), newPolicy(1, newDisruption("a", 0)), newNode("a", setCordoned)).expectViolations(t, cordon, 0)
 	newHistory(newNode("a"), newPolicy(1, newDisruption("b", 0)), newNode("a", setCordoned)).expectViolations(t, cordon, 1)
@@ -151,7 +151,7 @@ func TestANodeIsDisturbedWithAnEntryOnly(t *testing.T) {
 	}
 }
 
-func TestNamesAndHostKeys(t *testing.T) {
+func TestRules_UniqueNamesAndPinnedHostKeys(t *testing.T) {
 	named := func(name string, confirmed bool) func(*v1alpha1.WindowsInstance) {
 		return func(i *v1alpha1.WindowsInstance) {
 			i.Status.NodeRef = &v1alpha1.NodeReference{Name: name, Confirmed: confirmed}
@@ -202,7 +202,7 @@ func newRequest(t *testing.T, user, name string, dns []string, ips []net.IP, app
 	return r
 }
 
-func TestACertificateOfAnother(t *testing.T) {
+func TestRules_CertificateOfAnotherHostIsViolation(t *testing.T) {
 	const rule = "a certificate has names and addresses of its host only"
 	own, other := []net.IP{net.ParseIP("10.0.0.1")}, []net.IP{net.ParseIP("10.0.0.2")}
 	const a = "system:node:a"
@@ -226,7 +226,7 @@ func TestACertificateOfAnother(t *testing.T) {
 	}
 }
 
-func TestAnInstanceThatSaysNothing(t *testing.T) {
+func TestRules_InstanceNotReadyNeedsReasonAndAction(t *testing.T) {
 	const rule = "an instance that is not Ready has a reason and a next action"
 	newStatus := func(summary, next string, conditions ...metav1.Condition) past {
 		return newHistory(newInstance("a", func(i *v1alpha1.WindowsInstance) {
@@ -243,7 +243,7 @@ func TestAnInstanceThatSaysNothing(t *testing.T) {
 	newStatus("Unreachable", "The operator retries.", down).expectViolations(t, rule, 1)
 }
 
-func TestAnInstanceThatLosesReadyAgainAndAgain(t *testing.T) {
+func TestRules_RepeatedLossOfReadyIsViolation(t *testing.T) {
 	const rule = "an instance does not lose Ready again and again while nobody does anything"
 	flapping := func(times int) past {
 		var states []client.Object
@@ -264,7 +264,7 @@ func TestAnInstanceThatLosesReadyAgainAndAgain(t *testing.T) {
 	early.expectViolations(t, rule, 0)
 }
 
-func TestASecretThatIsGoneAgainWasSeen(t *testing.T) {
+func TestExposedIn_RemovedSecretReported(t *testing.T) {
 	secrets := secretscan.Secrets{"the key": {"c2VjcmV0"}}
 	newObject := func(text string) client.Object {
 		return newInstance("a", func(i *v1alpha1.WindowsInstance) { i.Status.NextAction = text })
@@ -279,7 +279,7 @@ func TestASecretThatIsGoneAgainWasSeen(t *testing.T) {
 	}
 }
 
-func TestARequestOrAConnectionBreaksTheSilence(t *testing.T) {
+func TestNoiseOf_ReportsRequestsAndConnections(t *testing.T) {
 	if noise := formatActivity(nil, 0); len(noise) > 0 {
 		t.Error(noise)
 	}
@@ -288,7 +288,7 @@ func TestARequestOrAConnectionBreaksTheSilence(t *testing.T) {
 	}
 }
 
-func TestWhatTheOperatorWritesTo(t *testing.T) {
+func TestRules_OperatorMustNotWriteForeignNode(t *testing.T) {
 	did := func(user, verb, resource, subresource, name string, code int) past {
 		var e audit.Event
 		e.Verb, e.User.Username, e.Response.Code = verb, user, code

@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-func TestNoVerbDisturbsPodsThatCanBeEvicted(t *testing.T) {
+func TestRules_CommandMustNotDisruptEvictablePods(t *testing.T) {
 	const sentence = "no verb disturbs pods that can be evicted on a node in service, unless the drain has timed out"
 	// Objects follow each other by a minute. The command disrupts pods just after the last but one of five.
 	disturbed := func(objects ...client.Object) past {
@@ -64,7 +64,7 @@ func TestNoVerbDisturbsPodsThatCanBeEvicted(t *testing.T) {
 	}
 }
 
-func TestVerbsOfOneOperatorDoNotOverlap(t *testing.T) {
+func TestRules_CommandsOfOneOperatorMustNotOverlap(t *testing.T) {
 	const sentence = "verbs of one operator do not overlap on a host"
 	ran := func(node string, operator int, from, to time.Duration) Verb {
 		return Verb{Node: node, Name: "apply", Operator: operator, From: noon.Add(from), To: noon.Add(to)}
@@ -88,7 +88,7 @@ func TestVerbsOfOneOperatorDoNotOverlap(t *testing.T) {
 	}
 }
 
-func TestWhatTheJournalOfAHostSaysOfVerbs(t *testing.T) {
+func TestJournal_PodDisruptionsAndCommandsExtracted(t *testing.T) {
 	const agent = `C:\k\wicd\0123456789ab\wicd.exe `
 	after := func(d time.Duration, kind fake.Kind, pid int, detail string) fake.Entry {
 		return fake.Entry{Time: noon.Add(d), Kind: kind, PID: pid, Detail: detail}

@@ -23,7 +23,7 @@ func newPod(name, uid, node string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-func TestNoPodLivesThroughTheRestartOfANodeThatWasToBeDrained(t *testing.T) {
+func TestRules_PodMustNotSurviveRestartOfDrainedNode(t *testing.T) {
 	const sentence = "no pod lives through the restart of a node that was to be drained"
 	// Objects follow each other by a minute. The host restarts just after the last but one of five.
 	restarted := func(objects ...client.Object) past {
@@ -59,7 +59,7 @@ func TestNoPodLivesThroughTheRestartOfANodeThatWasToBeDrained(t *testing.T) {
 	}
 }
 
-func TestAPodIsLookedForWhereverTheLastChangeIs(t *testing.T) {
+func TestRules_SurvivingPodFoundAtAnyLastChange(t *testing.T) {
 	const sentence = "no pod lives through the restart of a node that was to be drained"
 	a, web := newNode("a"), newPod("web", "1", "a")
 	restarted := func(after time.Duration, objects ...client.Object) past {

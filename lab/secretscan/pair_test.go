@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestTheKeyOfAPairIsFoundAndItsPublicPartIsNoSecret(t *testing.T) {
+func TestSecrets_KeyOfPairFoundPublicPartIgnored(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ const (
 	private = "-----BEGIN EC PRIVATE KEY-----\n" + header + secret + "\n" + public + "\n-----END EC PRIVATE KEY-----\n"
 )
 
-func TestASecretIsFound(t *testing.T) {
+func TestSecrets_LeakedKeyFound(t *testing.T) {
 	s := Secrets{}
 	if err := s.AddPair("the key", []byte(pair)); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-func TestFilesOfAHostAreMoreOnlyWhenTheyAreMoreThanTheAgentKeeps(t *testing.T) {
+func TestCountFiles_GrowsOnlyAboveAgentRetention(t *testing.T) {
 	const otherObjects = 3
 	certificates := func(held int) map[string]fake.FileSnapshot {
 		files := map[string]fake.FileSnapshot{}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestTheDocumentShowsWhatGrows(t *testing.T) {
+func TestDocument_ShowsGrowingMeasures(t *testing.T) {
 	days := newMonth(Heap, func(int) float64 { return 0 })
 	for i, day := range days {
 		day[Goroutines] = 1000 + float64(i)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestGoroutinesAreCountedWithoutThoseOfCertificateManagers(t *testing.T) {
+func TestCountStacks_CertificateManagersExcluded(t *testing.T) {
 	profile := "goroutine profile: total 11\n5 @ 0x1 0x2\n#\t0x1\tmain.leak+0x1\tmain.go:1\n\n" +
 		"4 @ 0x1 0x3\n#\t0x1\tk8s.io/client-go/util/certificate.(*manager).run.func1+0x1\tcertificate_manager.go:433\n\n" +
 		"2 @ 0x4\n#\t0x4\tmain.main+0x1\tmain.go:9\n\n"
@@ -23,7 +23,7 @@ func waitForTheTest(begun chan<- struct{}, end <-chan struct{}) {
 }
 
 // Other goroutines of the process start and end meanwhile: both counts use one profile.
-func TestGoroutinesOfThisProcessAreCounted(t *testing.T) {
+func TestCountStacks_CurrentProcessCounted(t *testing.T) {
 	const waiting = 7
 	begun, end := make(chan struct{}), make(chan struct{})
 	var ended sync.WaitGroup

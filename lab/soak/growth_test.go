@@ -31,7 +31,7 @@ func judgeMeasure(t *testing.T, days []Day, measure string) Verdict {
 	return verdicts[at]
 }
 
-func TestALeakOfEachMeasureIsFound(t *testing.T) {
+func TestJudge_LeakOfEachMeasureDetected(t *testing.T) {
 	kinds := []string{objectsOf + "ConfigMap"}
 	for _, m := range measures {
 		kinds = append(kinds, m.Name)
@@ -53,7 +53,7 @@ func TestALeakOfEachMeasureIsFound(t *testing.T) {
 	}
 }
 
-func TestOneThingADayIsALeak(t *testing.T) {
+func TestJudge_OneObjectPerDayIsLeak(t *testing.T) {
 	oneADay := func(day int) float64 { return float64(day) }
 	for _, name := range []string{Goroutines, OpenFiles, Objects, Series, HostFiles, objectsOf + "Lease"} {
 		if v := judgeMeasure(t, newMonth(name, oneADay), name); !v.HasGrown() {
@@ -68,7 +68,7 @@ func TestOneThingADayIsALeak(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoLeak(t *testing.T) {
+func TestJudge_TemporaryGrowthIsNotLeak(t *testing.T) {
 	for name, grown := range map[string]func(day int) float64{
 		"the days of warming up": func(day int) float64 { return -max(0, 20-2*float64(day)) },
 		"a machine that is busy for three days": func(day int) float64 {
@@ -87,7 +87,7 @@ func TestWhatIsNoLeak(t *testing.T) {
 	}
 }
 
-func TestAKindThatAppearsLateHasGrown(t *testing.T) {
+func TestJudge_KindThatAppearsLateHasGrown(t *testing.T) {
 	days := newMonth(Heap, func(int) float64 { return 0 })
 	for i, day := range days {
 		if i >= 20 {
@@ -103,7 +103,7 @@ func TestAKindThatAppearsLateHasGrown(t *testing.T) {
 	}
 }
 
-func TestTooFewDaysAreNotJudged(t *testing.T) {
+func TestJudge_TooFewDaysRejected(t *testing.T) {
 	for _, cycle := range []int{0, 16} {
 		if verdicts, err := Judge(newMonth(Heap, func(int) float64 { return 0 }), cycle); err == nil {
 			t.Errorf("30 days in cycles of %d: %v", cycle, verdicts)

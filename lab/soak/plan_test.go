@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestEachCycleHasTheSameDeeds(t *testing.T) {
+func TestPlan_EachCycleHasSameActions(t *testing.T) {
 	for _, days := range []int{3, 6, 10, 30, 60} {
 		cycle := Cycle(days)
 		upgraded := 0
@@ -30,7 +30,7 @@ func TestEachCycleHasTheSameDeeds(t *testing.T) {
 	}
 }
 
-func TestAllIsDoneInEachCycle(t *testing.T) {
+func TestPlan_EachCycleHasAllActions(t *testing.T) {
 	for _, days := range []int{3, 6, 30} {
 		done := map[Action]bool{Upgrade: true}
 		for number := range Cycle(days) {
@@ -47,7 +47,7 @@ func TestAllIsDoneInEachCycle(t *testing.T) {
 }
 
 // Changes that lead to disruptions wait for the maintenance window; all other actions are performed in the window.
-func TestWhatWaitsForTheWindowComesFirst(t *testing.T) {
+func TestPlan_ActionsWaitingForWindowComeFirst(t *testing.T) {
 	for number := range 30 {
 		actions := Plan(number, 30)
 		if !slices.IsSortedFunc(actions, func(a, b Action) int {
@@ -64,7 +64,7 @@ func TestWhatWaitsForTheWindowComesFirst(t *testing.T) {
 	}
 }
 
-func TestWhatIsDoneInAMonth(t *testing.T) {
+func TestPlan_ActionsPerMonth(t *testing.T) {
 	counts := map[Action]int{}
 	for number := range 30 {
 		for _, action := range Plan(number, 30) {

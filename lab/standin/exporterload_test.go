@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestALoadStaysBetweenItsLimitsAndItsTotalIsWhatItSumsUpTo(t *testing.T) {
+func TestLoad_StaysInRangeAndMatchesTotal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		least := rapid.Float64Range(0, 100).Draw(t, "least")
 		most := least + rapid.Float64Range(0.1, 100).Draw(t, "room")
@@ -27,7 +27,7 @@ func TestALoadStaysBetweenItsLimitsAndItsTotalIsWhatItSumsUpTo(t *testing.T) {
 	})
 }
 
-func TestHostsAreLoadedDifferently(t *testing.T) {
+func TestLoad_DependsOnHostName(t *testing.T) {
 	if loadOf("win-a", "cpu", 0, 1) == loadOf("win-b", "cpu", 0, 1) || loadOf("win-a", "cpu", 0, 1) != loadOf("win-a", "cpu", 0, 1) {
 		t.Error("a load follows from the name of its host, and from no other")
 	}

@@ -40,7 +40,7 @@ func servingPair(t *testing.T, name string) (certificate, key string) {
 }
 
 //
-func TestTheExporterServesTheCertificateThatIsOnTheDrive(t *testing.T) {
+func TestExporter_ServesCertificateOnDrive(t *testing.T) {
 	h := newHost(t, "win", Options{})
 	rule := host.FirewallRule{Name: "exporter", DisplayName: "exporter", Protocol: "TCP", LocalPort: 9182,
 		Enabled: true, Allow: true}

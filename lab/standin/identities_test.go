@@ -49,7 +49,7 @@ func (h *clusterHost) currentOVNCertificate() string {
 }
 
 // R-089
-func TestTheHybridOverlayGetsAnIdentityOfItsOwn(t *testing.T) {
+func TestHybridOverlay_GetsOwnIdentity(t *testing.T) {
 	h := newClusterHost(t, "win-identity", Options{})
 	h.configureService("hybrid-overlay-node", `C:\k\hybrid-overlay-node.exe`, "--node="+h.node,
 		`--bootstrap-kubeconfig=C:\k\kubeconfig`, `--cert-dir=C:\k\cni\config`,
@@ -111,7 +111,7 @@ func TestTheHybridOverlayGetsAnIdentityOfItsOwn(t *testing.T) {
 }
 
 // R-088
-func TestCloudNodeManagerInitializesItsNodeWithItsOwnRights(t *testing.T) {
+func TestCloudNodeManager_InitializesNodeWithOwnRights(t *testing.T) {
 	h := newClusterHost(t, "win-cloud", Options{ProviderID: func(name, address string) string {
 		return "azure:///" + name + "/" + address
 	}, Zone: func(address string) string { return map[string]string{"10.9.0.5": "2"}[address] }})

@@ -18,7 +18,7 @@ import (
 )
 
 // R-084, R-089, R-102, R-103
-func TestKubeletRegistersItsNode(t *testing.T) {
+func TestKubelet_RegistersNode(t *testing.T) {
 	h := newClusterHost(t, "win-registers", Options{})
 	h.start("kubelet")
 	node := h.awaitNode("the node registers", func(n *corev1.Node) bool { return len(n.Status.Conditions) > 0 })
@@ -87,7 +87,7 @@ func TestKubeletRegistersItsNode(t *testing.T) {
 
 // The node controller sets this status if the heartbeat of a kubelet is overdue, for instance because the clock
 // of the host went back.
-func TestAKubeletThatWasTakenForLostSaysThatItIsNot(t *testing.T) {
+func TestKubelet_CorrectsUnknownReadyStatus(t *testing.T) {
 	h := newClusterHost(t, "win-lost", Options{})
 	h.start("kubelet")
 	reports := func(n *corev1.Node) bool { status, _ := nodeReady(n); return status == corev1.ConditionFalse }
@@ -102,7 +102,7 @@ func TestAKubeletThatWasTakenForLostSaysThatItIsNot(t *testing.T) {
 	})
 }
 
-func TestKubeletEndsWithAReason(t *testing.T) {
+func TestKubelet_EndsWithReason(t *testing.T) {
 	h := newClusterHost(t, "win-refused", Options{})
 	refused := func(want string, args ...string) {
 		t.Helper()
@@ -132,7 +132,7 @@ func TestKubeletEndsWithAReason(t *testing.T) {
 
 // The API server refuses a kubelet that registers with another name than the name in its certificate, and the
 // kubelet logs the refusal.
-func TestKubeletMayRegisterItsOwnNodeOnly(t *testing.T) {
+func TestKubelet_RegistersOwnNodeOnly(t *testing.T) {
 	h := newClusterHost(t, "win-honest", Options{})
 	h.configureService("kubelet", `C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\kubelet\kubelet.log`, `C:\k\kubelet.exe`,
 		`--config=C:\k\kubelet.conf`,
@@ -182,7 +182,7 @@ func (h *clusterHost) awaitPod(what, namespace, name string, condition func(*cor
 
 func isRunning(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning }
 
-func TestKubeletRunsPodsInName(t *testing.T) {
+func TestKubelet_RunsSimulatedPods(t *testing.T) {
 	h := newClusterHost(t, "win-pods", Options{PodStopTime: time.Millisecond})
 	namespace := clustertest.Namespace(t, h.cluster)
 	early := h.createPod(namespace, "early", nil)

@@ -17,7 +17,7 @@ import (
 )
 
 //
-func TestKubeletServesLogs(t *testing.T) {
+func TestKubelet_ServesLogs(t *testing.T) {
 	h := newClusterHost(t, "win-logs", Options{})
 	if err := h.Host().Firewall.SetRule(t.Context(), host.FirewallRule{Name: "kubelet", DisplayName: "kubelet", Protocol: "TCP", LocalPort: 10250, Enabled: true, Allow: true}); err != nil {
 		t.Fatal(err)

@@ -102,7 +102,7 @@ func (h *clusterHost) currentCertificate(t *testing.T) string {
 	return string(content)
 }
 
-func TestKubeletRotatesItsCertificate(t *testing.T) {
+func TestKubelet_RotatesCertificate(t *testing.T) {
 	t.Run("a certificate that is due is renewed in the file store, and the kubelet goes on with it", func(t *testing.T) {
 		ticking := clocktesting.NewFakeClock(time.Now())
 		h := newClusterHost(t, "win-rotates", Options{Clock: ticking})

@@ -67,7 +67,7 @@ func kubeletProcess(t *testing.T) *node.Process {
 	return p
 }
 
-func TestPodsOfSeparateProcesses(t *testing.T) {
+func TestContainerRuntime_PodsSurviveKubeletRestart(t *testing.T) {
 	p := kubeletProcess(t)
 	pod := kubelet.Pod{UID: "u1", Namespace: "default", Name: "web"}
 	start := func() *containerRuntime {

@@ -117,7 +117,7 @@ func (l *cloudLab) canLogin(h *Host, user string, signer ssh.Signer) bool {
 }
 
 // R-026
-func TestUserDataOpensTheHost(t *testing.T) {
+func TestUserData_EnablesOperatorLogin(t *testing.T) {
 	for platform, user := range map[string]string{platformAWS: "Administrator", platformAzure: "capi",
 		platformGCP: "Administrator"} {
 		t.Run(platform, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestUserDataOpensTheHost(t *testing.T) {
 	}
 }
 
-func TestUserDataThatNoAgentRuns(t *testing.T) {
+func TestUserData_InvalidScriptNotRun(t *testing.T) {
 	for name, data := range map[string]string{
 		"a script without tags on AWS": "# nothing\n", "a script whose tag does not end": "<powershell>\n",
 		"user data for Linux": `{"ignition":{}}`, "none": "",
@@ -157,7 +157,7 @@ func TestUserDataThatNoAgentRuns(t *testing.T) {
 }
 
 // R-033
-func TestTemplatesHoldTheKey(t *testing.T) {
+func TestTemplate_ContainsKey(t *testing.T) {
 	for _, platform := range []string{platformVSphere, platformNutanix} {
 		t.Run(platform, func(t *testing.T) {
 			l := newCloudLab(t, VMOptions{})
@@ -173,7 +173,7 @@ func TestTemplatesHoldTheKey(t *testing.T) {
 }
 
 // A MachineSet that is copied to another zone without a matching subnet creates no virtual machine.
-func TestASubnetOfAnotherZoneIsNotFound(t *testing.T) {
+func TestCloud_SubnetOfAnotherZoneNotFound(t *testing.T) {
 	l := newCloudLab(t, VMOptions{})
 	vm := l.newWindowsVM(platformAWS, "win-a")
 	vm.Zone, vm.Subnet = "us-east-1b", "lab-subnet-private-us-east-1a"
@@ -187,7 +187,7 @@ func TestASubnetOfAnotherZoneIsNotFound(t *testing.T) {
 	}
 }
 
-func TestVirtualMachineLastsUntilItIsDeleted(t *testing.T) {
+func TestVirtualMachine_ExistsUntilDeleted(t *testing.T) {
 	l := newCloudLab(t, VMOptions{RebootDuration: time.Second})
 	vm := l.newWindowsVM(platformAWS, "win-a")
 	h := l.run(vm)

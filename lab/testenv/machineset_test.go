@@ -11,7 +11,7 @@ import (
 )
 
 //
-func TestMachineSetFromZeroToReady(t *testing.T) {
+func TestMachineSet_FromZeroToReady(t *testing.T) {
 	r, err := New(t.Context(), Options{
 		MachineAPI: true, LinuxNodes: 1, ControlPlane: cluster.Options{Platform: platformAWS},
 		VM: VMOptions{UserDataDelay: time.Second},

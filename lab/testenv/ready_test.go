@@ -12,7 +12,7 @@ import (
 )
 
 // the operator has only the rights of deploy/.
-func TestFromConfigMapToReady(t *testing.T) {
+func TestListedHosts_FromConfigMapToReady(t *testing.T) {
 	r := newRig(t, Options{Hosts: []HostOptions{
 		{Name: "by-address", Address: "10.1.42.1"},
 		{Name: "by-name", DNSName: "instance.example.com", Username: "core"},

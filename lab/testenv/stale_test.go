@@ -46,7 +46,7 @@ func TestStaleWatches(t *testing.T) {
 }
 
 // A cache that starts on a lagging API server contains deleted objects; a request for the current state does not.
-func TestACacheOfALaggingAPIServer(t *testing.T) {
+func TestStaleWatches_CacheContainsDeletedObject(t *testing.T) {
 	r := newRig(t, Options{})
 	ctx := newTimeoutContext(t, 2*time.Minute)
 	if _, err := r.InstallOperator(ctx, ""); err != nil {

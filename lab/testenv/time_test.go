@@ -8,7 +8,7 @@ import (
 )
 
 // The start of a process and the reports of a kubelet are comparable only if both are times of the same clock.
-func TestProgramsShowTheTimeOfTheirHost(t *testing.T) {
+func TestProgramClock_ShowsTimeOfHost(t *testing.T) {
 	t.Parallel()
 	fast := clocktesting.NewFakeClock(time.Now().Add(time.Hour))
 	programs := (&Environment{options: Options{Clock: fast}}).programClock()

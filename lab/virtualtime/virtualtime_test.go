@@ -29,7 +29,7 @@ func run(t *testing.T, c *Clock, busy func() bool) {
 
 func isIdle() bool { return false }
 
-func TestTimePassesOnlyWhileNobodyWorks(t *testing.T) {
+func TestClock_AdvancesOnlyWhileIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, busy := New(noon), atomic.Bool{}
 		busy.Store(true)
@@ -51,7 +51,7 @@ func TestTimePassesOnlyWhileNobodyWorks(t *testing.T) {
 }
 
 // A goroutine that works only for a moment between two idle periods is not missed for long.
-func TestWorkThatBeginsAgainHoldsTheClock(t *testing.T) {
+func TestClock_RepeatedWorkStopsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, calls := New(noon), 0
 		c.NewTimer(time.Hour)
@@ -63,7 +63,7 @@ func TestWorkThatBeginsAgainHoldsTheClock(t *testing.T) {
 	})
 }
 
-func TestTimersFireInTheirOrderAndAtTheirTime(t *testing.T) {
+func TestTimer_FiresInOrderAndOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(noon)
 		late, early, stopped, moved := c.NewTimer(3*time.Second), c.NewTimer(time.Second), c.NewTimer(time.Second),
@@ -103,7 +103,7 @@ func TestTimersFireInTheirOrderAndAtTheirTime(t *testing.T) {
 	})
 }
 
-func TestATimerOfNoTimeFiresAtOnce(t *testing.T) {
+func TestTimer_ZeroDurationFiresImmediately(t *testing.T) {
 	c := New(noon)
 	if now := <-c.After(0); !now.Equal(noon) {
 		t.Errorf("at %s", now)
@@ -114,7 +114,7 @@ func TestATimerOfNoTimeFiresAtOnce(t *testing.T) {
 	}
 }
 
-func TestTimersThatAreDueAlmostTogetherFireTogether(t *testing.T) {
+func TestTimer_NearlySimultaneousTimersFireTogether(t *testing.T) {
 	c := New(noon)
 	first, second, later := c.NewTimer(time.Second), c.NewTimer(time.Second+leapGranularity), c.NewTimer(time.Second+leapGranularity+1)
 	c.leapForward(time.Second)
@@ -129,7 +129,7 @@ func TestTimersThatAreDueAlmostTogetherFireTogether(t *testing.T) {
 	}
 }
 
-func TestAStridePassesManyTimersAtOnceWhileNobodyIsInTheMiddleOfSomething(t *testing.T) {
+func TestStride_PassesManyTimersButNoShortWait(t *testing.T) {
 	c := New(noon)
 	ticks, hour := c.NewTicker(500*time.Millisecond), c.NewTimer(time.Hour)
 	c.Stride(5 * time.Minute)
@@ -159,7 +159,7 @@ func TestAStridePassesManyTimersAtOnceWhileNobodyIsInTheMiddleOfSomething(t *tes
 }
 
 // A ticker buffers no further ticks for a missing receiver.
-func TestAReceiverThatComesLateGetsOneTick(t *testing.T) {
+func TestTicker_LateReceiverGetsOneTick(t *testing.T) {
 	c := New(noon)
 	ticks := c.NewTicker(time.Second)
 	for range 3 {
@@ -175,7 +175,7 @@ func TestAReceiverThatComesLateGetsOneTick(t *testing.T) {
 	}
 }
 
-func TestAProgramThatComputesIsSeen(t *testing.T) {
+func TestPrograms_ComputingProgramIsBusy(t *testing.T) {
 	start := func(script string) int {
 		command := exec.CommandContext(t.Context(), "bash", "-c", script)
 		if err := command.Start(); err != nil {
@@ -203,7 +203,7 @@ func TestAProgramThatComputesIsSeen(t *testing.T) {
 	}
 }
 
-func TestThisProcessIsSeenAtWorkItself(t *testing.T) {
+func TestPrograms_OwnProcessIsBusy(t *testing.T) {
 	busy, worked := Programs(), make(chan struct{})
 	var stop atomic.Bool
 	go func() {

@@ -51,7 +51,7 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-func TestAHostThatHangsIsReset(t *testing.T) {
+func TestRestart_HangingHostIsReset(t *testing.T) {
 	h := newHost(t, Options{Name: "hangs", Address: hostAddress(21), HangTimeout: 15 * time.Second})
 	next := h.Boots() + 1
 	// A frozen process still owns the port and accepts connections.
@@ -74,7 +74,7 @@ func TestAHostThatHangsIsReset(t *testing.T) {
 	}
 }
 
-func TestSixHosts(t *testing.T) {
+func TestHosts_SixStartConcurrently(t *testing.T) {
 	start := time.Now()
 	hosts := make([]*Host, 6)
 	var group sync.WaitGroup

@@ -35,7 +35,7 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-func TestContainersThatMayNotMount(t *testing.T) {
+func TestCanMount(t *testing.T) {
 	for name, test := range map[string]struct {
 		status string
 		may    bool
@@ -53,7 +53,7 @@ func TestContainersThatMayNotMount(t *testing.T) {
 	}
 }
 
-func TestMachinesWithoutDebiansTools(t *testing.T) {
+func TestCheckObtainable(t *testing.T) {
 	for name, test := range map[string]struct {
 		programs []string
 		lacking  string
@@ -99,7 +99,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-func TestHostsOfOneNetwork(t *testing.T) {
+func TestHosts_ShareNetwork(t *testing.T) {
 	other := newHost(t, Options{Name: "other", Address: hostAddress(61)})
 	h := newHost(t, Options{Name: "one", Address: hostAddress(60),
 		Names: map[string]netip.Addr{"api-int.example.com": hostAddress(61)}})

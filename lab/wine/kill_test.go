@@ -38,7 +38,7 @@ func playMaker() int {
 	select {}
 }
 
-func TestKilledMaker(t *testing.T) {
+func TestKilledMaker_LeavesNothing(t *testing.T) {
 	maker := exec.Command(os.Args[0])
 	maker.Env = append(os.Environ(), makerVariable+"=1")
 	output, err := maker.StdoutPipe()

@@ -39,7 +39,7 @@ func awaitCondition(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-func TestCloudRefuses(t *testing.T) {
+func TestCloud_InvalidMachineRejected(t *testing.T) {
 	for what, change := range map[string]func(*fakemachineapi.VirtualMachine){
 		"a machine with Linux": func(vm *fakemachineapi.VirtualMachine) {
 			vm.OperatingSystem = fakemachineapi.Linux
@@ -62,7 +62,7 @@ func TestCloudRefuses(t *testing.T) {
 	}
 }
 
-func TestCloudWithAHostThatCannotBeMade(t *testing.T) {
+func TestCloud_FailedHostCreationReported(t *testing.T) {
 	c, ctx := brokenCloud(t), t.Context()
 	if err := c.Create(ctx, windowsVM("a")); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestCloudWithAHostThatCannotBeMade(t *testing.T) {
 	}
 }
 
-func TestUserDataThatIsNotTheOperators(t *testing.T) {
+func TestUserData_ForeignScriptRejected(t *testing.T) {
 	if err := runUserData(t.Context(), nil, []byte("Write-Host hello")); err == nil || !strings.Contains(err.Error(),
 		"not user data of the operator") {
 		t.Errorf("got %v", err)

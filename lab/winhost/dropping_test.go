@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-func TestAPortThatIsClosedAnswersNothingBehindAFirewall(t *testing.T) {
+func TestDropping_ClosedPortDoesNotAnswer(t *testing.T) {
 	const port = "10.0.0.1:1"
 	t.Run("a dial ends when it is given up", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

@@ -28,7 +28,7 @@ func (l *lab) processEndings() []string {
 	return endings
 }
 
-func TestFaultsOfTheConnection(t *testing.T) {
+func TestFaults_Connection(t *testing.T) {
 	silent := func(t *testing.T, l *lab) {
 		t.Helper()
 		conn, err := l.network.DialContext(t.Context(), "tcp", hostAddress+":22")
@@ -154,7 +154,7 @@ func TestFaultsOfTheConnection(t *testing.T) {
 	})
 }
 
-func TestFaultsOfCommands(t *testing.T) {
+func TestFaults_Commands(t *testing.T) {
 	start := func(t *testing.T, l *lab, line string) (lost error) {
 		t.Helper()
 		session, err := l.dialAdministrator().NewSession()
@@ -246,7 +246,7 @@ func TestFaultsOfCommands(t *testing.T) {
 	})
 }
 
-func TestFaultsOfTheMachine(t *testing.T) {
+func TestFaults_Machine(t *testing.T) {
 	t.Run("service-fails-to-start", func(t *testing.T) {
 		l := newLab(t)
 		services := l.machine.Host().Services
@@ -294,7 +294,7 @@ func TestFaultsOfTheMachine(t *testing.T) {
 	})
 }
 
-func TestEveryFaultCanBeInjectedAndCleared(t *testing.T) {
+func TestFaults_EachCanBeInjectedAndCleared(t *testing.T) {
 	for _, fault := range winhost.AllFaults() {
 		t.Run(string(fault), func(t *testing.T) {
 			l := newLab(t)

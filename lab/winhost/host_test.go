@@ -214,7 +214,7 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-func TestServerThatIsInstalledLater(t *testing.T) {
+func TestSSHServer_InstalledLaterAcceptsKey(t *testing.T) {
 	l := newLab(t, func(o *winhost.Options) {
 		o.AuthorizedKeys, o.Administrators, o.NotInstalled = nil, []string{"capi"}, true
 	})
@@ -263,7 +263,7 @@ func TestServerThatIsInstalledLater(t *testing.T) {
 }
 
 // The optional feature of Windows has the start type Manual.
-func TestAServerThatWasStartedByHandDoesNotAnswerAfterARestart(t *testing.T) {
+func TestSSHServer_ManualStartDoesNotSurviveRestart(t *testing.T) {
 	l := newLabOn(t, func(o *fake.Options) { o.SSHStart = host.StartManual })
 	client, err := l.dialAs("Administrator", l.key)
 	requireNoError(t, err)

@@ -100,7 +100,7 @@ func TestUpload(t *testing.T) {
 	})
 }
 
-func TestAScannerKeepsAFileForAWhile(t *testing.T) {
+func TestSFTP_FileHeldByScannerNotRenamed(t *testing.T) {
 	l := newLab(t)
 	client := l.openSFTP()
 	restore := l.host.Inject(winhost.RenameRefused, winhost.Parameters{Duration: waitTimeout})
@@ -115,7 +115,7 @@ func TestAScannerKeepsAFileForAWhile(t *testing.T) {
 	requireNoError(t, client.Rename("/C:/k/new.partial", "/C:/k/new"))
 }
 
-func TestFilesBehaveAsOnWindows(t *testing.T) {
+func TestSFTP_FilesBehaveLikeWindows(t *testing.T) {
 	l := newLab(t)
 	client := l.openSFTP()
 	requireNoError(t, uploadFile(client, "/C:/k/a", []byte("a")))
@@ -213,7 +213,7 @@ func TestFilesBehaveAsOnWindows(t *testing.T) {
 	})
 }
 
-func TestARunningExecutableIsNotReplaced(t *testing.T) {
+func TestSFTP_RunningExecutableNotReplaced(t *testing.T) {
 	l := newLab(t)
 	client := l.openSFTP()
 	session, err := l.dialAdministrator().NewSession()
@@ -233,7 +233,7 @@ func TestARunningExecutableIsNotReplaced(t *testing.T) {
 	requireNoError(t, uploadFile(client, "/C:/k/wait.exe", []byte("MZ print")))
 }
 
-func TestAFullDiskFailsUploads(t *testing.T) {
+func TestSFTP_FullDiskFailsUpload(t *testing.T) {
 	l := newLab(t)
 	client := l.openSFTP()
 	restore := l.host.Inject(winhost.FillDisk, winhost.Parameters{Bytes: 1 << 20})

@@ -132,7 +132,7 @@ func TestShells(t *testing.T) {
 	}
 }
 
-func TestForbiddenCommandsAreInTheJournal(t *testing.T) {
+func TestShells_ForbiddenCommandsRecorded(t *testing.T) {
 	l := newLab(t)
 	l.run("powershell.exe -Command Get-Service")
 	l.run("C:\\k\\print.exe > C:\\out.txt")

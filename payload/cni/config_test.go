@@ -36,7 +36,7 @@ func configurations(t *testing.T) map[string][]byte {
 }
 
 //
-func TestConfigurationIsWhatTheRuntimeLoads(t *testing.T) {
+func TestConfig_LoadedByRuntime(t *testing.T) {
 	for path, data := range configurations(t) {
 		network, err := libcni.ConfFromBytes(data)
 		if err != nil {
@@ -55,7 +55,7 @@ func TestConfigurationIsWhatTheRuntimeLoads(t *testing.T) {
 	}
 }
 
-func TestPodsGetAddressesOfTheNodesSubnet(t *testing.T) {
+func TestIPAM_PodsUseSubnetOfNode(t *testing.T) {
 	for path, data := range configurations(t) {
 		ipam, _, err := allocator.LoadIPAMConfig(data, "")
 		if err != nil {
@@ -71,7 +71,7 @@ func TestPodsGetAddressesOfTheNodesSubnet(t *testing.T) {
 }
 
 // kube-proxy's endpoint has the address before: the plugin does not ask Windows for the addresses that are in use.
-func TestNoPodGetsTheAddressOfKubeProxysEndpoint(t *testing.T) {
+func TestIPAM_AddressOfKubeProxyNotAssigned(t *testing.T) {
 	for path, data := range configurations(t) {
 		ipam, _, err := allocator.LoadIPAMConfig(data, "")
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // The plugin leaves out a policy that it cannot read, and overlooks one whose fields are written otherwise: then it
 // adds its own to ours.
-func TestPoliciesAreWhatThePluginHandsToWindows(t *testing.T) {
+func TestPolicies_PassedToWindows(t *testing.T) {
 	for path, data := range configurations(t) {
 		var config hns.NetConf
 		if err := json.Unmarshal(data, &config); err != nil {

@@ -45,7 +45,7 @@ func configurations(t *testing.T) []string {
 }
 
 // R-091, R-123
-func TestConfigurationIsWhatContainerdReads(t *testing.T) {
+func TestConfig_AcceptedByContainerd(t *testing.T) {
 	for _, path := range configurations(t) {
 		t.Run(filepath.Base(filepath.Dir(filepath.Dir(path))), func(t *testing.T) {
 			var loaded config.Config
@@ -69,7 +69,7 @@ func TestConfigurationIsWhatContainerdReads(t *testing.T) {
 }
 
 // R-124, R-125
-func TestBothRuntimeHandlersIsolateProcesses(t *testing.T) {
+func TestConfig_RuntimeHandlersIsolateProcesses(t *testing.T) {
 	for _, path := range configurations(t) {
 		var settings struct {
 			Containerd struct {
@@ -104,7 +104,7 @@ func TestBothRuntimeHandlersIsolateProcesses(t *testing.T) {
 	}
 }
 
-func TestImagesArePulledByTheTransferServiceFromTheConfiguredRegistries(t *testing.T) {
+func TestConfig_TransferServicePullsFromConfiguredRegistries(t *testing.T) {
 	for _, path := range configurations(t) {
 		var images struct {
 			PinnedImages             map[string]string `json:"pinned_images"`

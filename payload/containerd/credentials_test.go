@@ -63,7 +63,7 @@ func (n *network) kubeletCredentials(t *testing.T, image string) func(string) (s
 
 // containerd offers what the kubelet gives it to whoever asks, also to mirrors; containers/image, on Linux nodes, does
 // not.
-func TestTheCredentialsOfARegistryAreNotGivenToItsMirrors(t *testing.T) {
+func TestCredentials_NotSentToMirrors(t *testing.T) {
 	for _, image := range []string{"quay.io/app", "quay.io/org/app"} {
 		t.Run("of "+image, func(t *testing.T) {
 			n := newNetwork(t)

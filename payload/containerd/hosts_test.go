@@ -115,7 +115,7 @@ func (n *network) resolve(t *testing.T, image string) ([]string, error) {
 	return n.requests, err
 }
 
-func TestRegistriesAreAskedAsTheClusterSays(t *testing.T) {
+func TestRegistries_RequestedAsConfigured(t *testing.T) {
 	n := newNetwork(t)
 	t.Run("mirrors in their order, with their paths and credentials, those without tags for digests only",
 		func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestRegistriesAreAskedAsTheClusterSays(t *testing.T) {
 }
 
 // What the loader makes of a file without an own address is decided in the program: docker.io's images are elsewhere.
-func TestAllowedRegistriesAreWhereContainerdKnowsThem(t *testing.T) {
+func TestRegistries_AllowedRegistriesHaveContainerdHosts(t *testing.T) {
 	for host, want := range map[string]string{"docker.io": "registry-1.docker.io",
 		"mcr.microsoft.com": "mcr.microsoft.com", "private.example.com": "private.example.com"} {
 		hosts, err := config.ConfigureHosts(t.Context(),

@@ -127,7 +127,7 @@ func (r *publicRegistry) pull(ctx context.Context, t *testing.T, folder, image s
 }
 
 //
-func TestAnImageOfAPublicRegistryIsPulledWithoutCredentials(t *testing.T) {
+func TestPull_PublicImageUsesNoCredentials(t *testing.T) {
 	const image = "mcr.microsoft.com/windows/servercore:ltsc2022"
 	for name, folder := range map[string]string{
 		"of a cluster that says nothing of registries":                 t.TempDir(),

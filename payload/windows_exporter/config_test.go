@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 )
 
-func TestWebConfigurationIsWhatTheExporterTakes(t *testing.T) {
+func TestWebConfig_AcceptedByExporter(t *testing.T) {
 	paths, err := filepath.Glob("../../internal/nodespec/testdata/*/tls/windows-exporter-webconfig.yaml")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no golden files; %v", err)

@@ -138,7 +138,7 @@ func newLargeFleet() page.Input {
 	return in
 }
 
-func TestThePageOfAFleetInABrowser(t *testing.T) {
+func TestPage_ShowsFleetInBrowser(t *testing.T) {
 	var content bytes.Buffer
 	if err := page.Write(&content, newLargeFleet()); err != nil {
 		t.Fatal(err)

@@ -85,7 +85,7 @@ func fullValidity(_ string, now time.Time) fakeopenshift.Validity {
 // Two nodes serve while all their certificates are due and no operator runs. Another operator finds the requests
 // and approves them; the controller manager's approver is off. Meanwhile a third host, like the operator, is off
 // for longer than its certificates are valid. Both return, and the node is Ready again.
-func TestCertificatesAreRenewedAndNobodyNotices(t *testing.T) {
+func TestCertificates_RenewedWithoutInterruption(t *testing.T) {
 	l := newLab(t, 3, expiringValidity)
 	first := l.startOperator()
 	l.runWithTimeout(waitTimeout, func(ctx context.Context) error { return l.WaitReady(ctx) })

@@ -21,7 +21,7 @@ import (
 )
 
 // The agent's calls, answered by the real containerd. R-064
-func TestTheRealContainerdEndsPods(t *testing.T) {
+func TestContainerd_EndsPods(t *testing.T) {
 	c := start(t)
 	t.Run("a pod is listed with its names, and ended with its containers, its shim and its mounts", func(t *testing.T) {
 		id := c.run(t, "web")

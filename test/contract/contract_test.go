@@ -49,7 +49,7 @@ func TestHostContractUnderWine(t *testing.T) {
 }
 
 // In the suite, ExitWindowsEx is refused in sessions of the SSH server.
-func TestAHostIsRestartedWhereOnlyExitWindowsExWorks(t *testing.T) {
+func TestRestart_UsesExitWindowsExIfRequired(t *testing.T) {
 	ctx := requireWine(t)
 	h := bootHost(ctx, t, "contract-c", "10.87.0.8", map[string]string{program: buildTests(ctx, t, "./internal/host/windows")},
 		"[Software\\\\wmco-lab\\\\faults\\\\power]\n\"Initiate\"=dword:000004a6\n\"ExitInSessions\"=dword:00000001\n")

@@ -12,7 +12,7 @@ import (
 )
 
 // Windows-only tests run under Wine here, and nowhere else.
-func TestPackagesWithTestsForWindows(t *testing.T) {
+func TestPackages_WindowsTestsPassUnderWine(t *testing.T) {
 	ctx := requireWine(t)
 	packages := onlyForWindows(ctx, t)
 	if !slices.Contains(packages, "github.com/windows-machine-config/wmco/internal/host/windows") {
@@ -68,7 +68,7 @@ func testFiles(t *testing.T, list *exec.Cmd) map[string][]string {
 }
 
 // The simulated components have tests, too. Some of these need a restart between two halves, the following do not.
-func TestStandInsUnderWine(t *testing.T) {
+func TestStandIns_TestsPassUnderWine(t *testing.T) {
 	ctx := requireWine(t)
 	h := bootHost(ctx, t, "standins", "10.87.0.7", map[string]string{program: buildTests(ctx, t, "./lab/wine/standin")})
 	for _, name := range []string{"TestFeatures", "TestFirewall", "TestSymbolicLinks", "TestAccessLists"} {

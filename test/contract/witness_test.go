@@ -10,7 +10,7 @@ import (
 
 // Wine and the lab's simulated components answer some of the witness' questions as the operator assumes. Their SFTP
 // server, dism.exe and firewall policies differ from Windows.
-func TestTheWitnessUnderWine(t *testing.T) {
+func TestWitness_AnswersUnderWine(t *testing.T) {
 	ctx := requireWine(t)
 	program := filepath.Join(t.TempDir(), "witness.exe")
 	if output, err := forWindows(ctx, "build", "-o", program, "./test/witness").CombinedOutput(); err != nil {

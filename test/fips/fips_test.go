@@ -63,7 +63,7 @@ func buildProgram(t *testing.T, target string) string {
 	return path
 }
 
-func TestTheOperatorBuildsAndStartsInFIPSMode(t *testing.T) {
+func TestFIPS_OperatorBuildsAndStarts(t *testing.T) {
 	program := buildProgram(t, "build/wmco")
 	version, err := testenv.OperatorVersion(t.Context(), program)
 	if err != nil || !strings.HasPrefix(version, "12.") {
@@ -102,11 +102,11 @@ func TestTheOperatorBuildsAndStartsInFIPSMode(t *testing.T) {
 	}
 }
 
-func TestTheAgentBuildsInFIPSMode(t *testing.T) { buildProgram(t, "build/wicd.exe") }
+func TestFIPS_AgentBuilds(t *testing.T) { buildProgram(t, "build/wicd.exe") }
 
 // All operations on the path from a host to a node work in FIPS mode: TLS to the API server, SSH to the host, keys
 // and certificates.
-func TestAHostBecomesANodeInFIPSMode(t *testing.T) {
+func TestFIPS_HostBecomesNode(t *testing.T) {
 	if os.Getenv(inFIPSMode) == "" {
 		command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 		command.Env = append(os.Environ(), inFIPSMode+"=1", "GODEBUG=fips140=on")

@@ -107,7 +107,7 @@ func reasonNotToRun(line string) string {
 }
 
 //
-func TestEveryCommandOfTheGuidesIsTakenByTheAPIServer(t *testing.T) {
+func TestGuides_CommandsAcceptedByAPIServer(t *testing.T) {
 	r := e2e.Boot(t, testenv.Options{
 		Hosts: testenv.Hosts(1), MachineAPI: true, PayloadDir: files.Directory(t),
 		ControlPlane: cluster.Options{Profile: cluster.OpenShift, Platform: "AWS", APIIntURL: "https://127.0.0.1"},

@@ -103,7 +103,7 @@ func filesIn(t *testing.T, dir string) (names []string) {
 
 // The commands have the form used by oc of OpenShift 4.14 to 5.1 for the two containers of its pod. One shell
 // checks the disk usage next to the program, and the other shell runs tar.
-func TestMustGatherWorksWithAnImageOnABaseWithAShell(t *testing.T) {
+func TestMustGather_WorksOnBaseImageWithShell(t *testing.T) {
 	version := operatorVersion(t)
 	w := writeImage(t, contents{version: version, base: baseWithShell(t)})
 	r := bootLab(t, w.payload, version)

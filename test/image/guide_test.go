@@ -9,7 +9,7 @@ import (
 )
 
 // Every make command of the guides must name an existing target and existing variables of the Makefile.
-func TestTheGuidesCommandsAreTargetsOfTheMakefile(t *testing.T) {
+func TestGuide_MakeCommandsAreTargets(t *testing.T) {
 	for guide, least := range map[string]int{"docs/install.md": 6, "docs/releasing.md": 4} {
 		t.Run(guide, func(t *testing.T) { checkTargets(t, guide, least) })
 	}
@@ -55,7 +55,7 @@ func checkTargets(t *testing.T, name string, least int) {
 // Every command of the installation guide is run or read by a test: make commands above, oc commands in
 // test/guides. Commands that need a registry use programs that the lab does not have. For these, a shell parses the
 // lines, and the named files must exist.
-func TestEveryCommandOfTheGuideToInstallingItIsRead(t *testing.T) {
+func TestGuide_EachInstallCommandIsChecked(t *testing.T) {
 	guide := readGuide(t, "docs/install.md")
 	counted := map[string]int{}
 	for _, found := range regexp.MustCompile(`(?m)^ {4,}([a-z]+ [^\n]*)$`).FindAllStringSubmatch(guide, -1) {

@@ -44,7 +44,7 @@ func hackingBlocks(t *testing.T) (blocks []block) {
 }
 
 //
-func TestTheCommandsForDevelopersAreRightWhereTheyStand(t *testing.T) {
+func TestDeveloperGuide_CommandsAreValid(t *testing.T) {
 	seen := map[string]int{}
 	for _, b := range hackingBlocks(t) {
 		for _, line := range b.commands {

@@ -164,7 +164,7 @@ func checkNoPrivileges(t *testing.T, pid int) {
 }
 
 // This is the command of `make run`.
-func TestTheOperatorRunsOutsideOfTheCluster(t *testing.T) {
+func TestOperator_RunsOutsideCluster(t *testing.T) {
 	version := operatorVersion(t)
 	payloadDir := filepath.Join(t.TempDir(), "payload")
 	agent := filepath.Join(root, "build/wicd.exe")

@@ -20,7 +20,7 @@ import (
 const ownNamespace = "windows-machine-config"
 
 //
-func TestOverlaysInstallTheOperator(t *testing.T) {
+func TestOverlays_InstallOperator(t *testing.T) {
 	r := bootLab(t, t.TempDir(), "v0")
 	t.Run("on OpenShift, by make, with what only OpenShift understands", func(t *testing.T) {
 		output, err := runMakeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev", "OVERLAY=overlays/openshift")

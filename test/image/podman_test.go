@@ -14,7 +14,7 @@ import (
 )
 
 // As root on Debian, `make test-all` has already installed podman and skopeo.
-func TestContainerToolsTakeTheImage(t *testing.T) {
+func TestContainerTools_AcceptImage(t *testing.T) {
 	version := operatorVersion(t)
 	w := writeImage(t, contents{version: version})
 	t.Run("skopeo inspects and copies it", func(t *testing.T) { checkSkopeo(t, w) })

@@ -38,7 +38,7 @@ func loadPayload(t *testing.T, dir string) *product.Payload {
 }
 
 // The image's program runs in the isolated network of the tests, which has no DNS.
-func TestAnImageThatCannotBeWrittenLeavesNothing(t *testing.T) {
+func TestImage_FailedWriteLeavesNothing(t *testing.T) {
 	payloadDir := filepath.Join(t.TempDir(), "payload")
 	p, err := payload.Generate(payloadDir, "", "12.0.0", payload.Options{SizePercent: 40})
 	if err != nil {
@@ -73,7 +73,7 @@ func TestAnImageThatCannotBeWrittenLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestAnImageThatCannotBePushedStays(t *testing.T) {
+func TestImage_FailedPushKeepsImage(t *testing.T) {
 	w := writeImage(t, contents{version: "12.0.0", payload: payload.Options{SizePercent: 5}})
 	output, err := runCommand(t.Context(), nil, os.Getenv(imageProgram), "-operator", "linux/"+runtime.GOARCH+"=build/wmco",
 		"-payload", w.payload, "-agent", agentIn(t, loadPayload(t, w.payload)), "-version", "12.0.0", "-output", w.directory,
@@ -84,7 +84,7 @@ func TestAnImageThatCannotBePushedStays(t *testing.T) {
 	firstDigest(t, w.directory)
 }
 
-func TestAReleaseOnAFullDiskIsNone(t *testing.T) {
+func TestRelease_FullDiskLeavesNothing(t *testing.T) {
 	w := writeImage(t, contents{version: "12.0.0", payload: payload.Options{SizePercent: 5}})
 	changelog := filepath.Join(t.TempDir(), "CHANGELOG.md")
 	if err := os.WriteFile(changelog, []byte("## 12.0.0\n\n- All.\n"), 0o600); err != nil {
@@ -101,7 +101,7 @@ func TestAReleaseOnAFullDiskIsNone(t *testing.T) {
 	}
 }
 
-func TestAPayloadOnAFullDiskIsNone(t *testing.T) {
+func TestPayload_FullDiskLeavesNoManifest(t *testing.T) {
 	dir := filepath.Join(smallDisk(t), "payload")
 	_, err := payload.Generate(dir, "", "12.0.0", payload.Options{})
 	if err == nil || !strings.Contains(err.Error(), "no space left on device") {

@@ -40,7 +40,7 @@ func newRelease(t *testing.T, version, kubelet, exporter string) release {
 
 // The test updates the image like the Deployment controller: the container of one image ends before the next
 // starts.
-func TestNodesFollowTheImageToTheNextReleaseAndBack(t *testing.T) {
+func TestImageUpgrade_NodesFollowReleaseForwardAndBack(t *testing.T) {
 	earlier := newRelease(t, "12.0.0", "v1.36.3", "v0.31.8")
 	later := newRelease(t, "12.1.0", "v1.36.4", "v0.31.9")
 	r := bootLab(t, earlier.payload, earlier.version)

@@ -127,7 +127,7 @@ func newAdministratorConfig(t *testing.T, c *cluster.Cluster, admin kubernetes.I
 	return config
 }
 
-func TestTheRedirectOfAHostileKubeletIsNotFollowed(t *testing.T) {
+func TestKubelet_HostileRedirectNotFollowed(t *testing.T) {
 	c := shared.Cluster(t)
 	admin := kubernetes.NewForConfigOrDie(c.Config)
 	h := &hostile{}

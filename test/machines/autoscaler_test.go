@@ -138,7 +138,7 @@ func canSchedule(pod *corev1.Pod, node *corev1.Node) bool {
 
 // For a Windows pod, an empty MachineSet is scaled up by one Machine, and not further while the operator checks the
 // new node. R-048
-func TestTheClusterAutoscalerAddsOneMachineForAPod(t *testing.T) {
+func TestAutoscaler_AddsOneMachineForPod(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{LinuxNodes: 1, BareNodes: true})
 	boots := l.InjectVM(testenv.VMFault{Machine: "*", UserDataHangs: true})
 	defer boots()

@@ -20,7 +20,7 @@ import (
 // A disruption budget blocks the replacement of a Machine, and the platform has no capacity for another virtual
 // machine before the pods are gone. After failureDeadline, other MachineSets are no longer blocked, while the
 // affected MachineSet waits. All replacements continue once the budget allows it. R-161
-func TestAReplacementThatPodsHoldUp(t *testing.T) {
+func TestReplacement_BlockedByPodsUnblocksSetsAfterDeadline(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{Cluster: parallelCluster(t, "AWS"), LinuxNodes: 1, Clock: e2e.FastClock(t)})
 	l.startOperator()
 	l.createMachineSet("windows-a", 2, testenv.MachineSetOptions{})

@@ -21,7 +21,7 @@ import (
 
 // A Machine that is deleted at any moment of its configuration leaves no objects.
 //
-func TestADeletedMachineLeavesNothing(t *testing.T) {
+func TestMachineDeletion_LeavesNothing(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{VM: testenv.VMOptions{RebootDuration: time.Second}})
 	l.startOperator()
 	reached := func(condition string) func(*v1alpha1.WindowsInstance) bool {
@@ -81,7 +81,7 @@ func (l lab) checkNoWindows() {
 }
 
 //
-func TestAMachineWhoseHostIsDeadIsReplaced(t *testing.T) {
+func TestMachineDeletion_DeadHostReplaced(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{})
 	l.startOperator()
 	l.createMachineSet("windows", 1, testenv.MachineSetOptions{})
@@ -95,7 +95,7 @@ func TestAMachineWhoseHostIsDeadIsReplaced(t *testing.T) {
 
 // The host of a Machine fails while a pod runs on the node, and a MachineHealthCheck has the Machine replaced.
 //
-func TestAMachineHealthCheckReplacesAMachineWithPods(t *testing.T) {
+func TestMachineDeletion_HealthCheckReplacesMachineWithPods(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{Cluster: parallelCluster(t, "AWS"), LinuxNodes: 1, Clock: e2e.FastClock(t)})
 	trail := l.openTrail()
 	l.startOperator()
@@ -153,7 +153,7 @@ func (l lab) waitUntilUnmanaged(name, reason string) (execs func() int) {
 }
 
 //
-func TestAMachineThatIsBeingDeletedIsLeftToTheMachineAPI(t *testing.T) {
+func TestMachineDeletion_LeftToMachineAPI(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{})
 	l.startOperator()
 	l.createMachineSet("windows", 1, testenv.MachineSetOptions{})
@@ -176,7 +176,7 @@ func TestAMachineThatIsBeingDeletedIsLeftToTheMachineAPI(t *testing.T) {
 }
 
 //
-func TestAnIgnoredMachineIsLeftAloneUntilItIsNoMore(t *testing.T) {
+func TestMachines_IgnoredMachineUnmanagedUntilReverted(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{})
 	l.startOperator()
 	l.createMachineSet("windows", 1, testenv.MachineSetOptions{})
@@ -206,7 +206,7 @@ func TestAnIgnoredMachineIsLeftAloneUntilItIsNoMore(t *testing.T) {
 }
 
 //
-func TestANewImageComesWithNewMachines(t *testing.T) {
+func TestMachines_NewImageAppliesToNewMachines(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{})
 	l.startOperator()
 	l.createMachineSet("windows", 1, testenv.MachineSetOptions{Image: "ami-windows-2019"})

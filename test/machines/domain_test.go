@@ -14,7 +14,7 @@ import (
 
 // D-7: the cloud controller of vSphere finds a virtual machine only by the full DNS name of
 // the guest. The legacy operator has named its nodes by that name, too.
-func TestHostsInADomainOnVSphere(t *testing.T) {
+func TestDomain_VSphereNodesNamedByFullDNSName(t *testing.T) {
 	const domain = "corp.example.com"
 	l := start(t, "VSphere", testenv.Options{VM: testenv.VMOptions{Domain: domain}, Hosts: []testenv.HostOptions{
 		{Name: "winhost-1", Domain: domain}, {Name: "winhost-2"}, {Name: "winhost-3", Domain: "CORP.Example.com"},

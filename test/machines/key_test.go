@@ -96,7 +96,7 @@ func countMachines(machines map[string]machine, before []string) (unavailable, d
 }
 
 //
-func TestANewKeyReplacesMachinesOneAtATime(t *testing.T) {
+func TestKeyRotation_MachinesReplacedOneAtATime(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{LinuxNodes: 2})
 	unchanged := e2e.ForeignMachines(t, l.Environment)
 	l.startOperator()
@@ -124,7 +124,7 @@ func TestANewKeyReplacesMachinesOneAtATime(t *testing.T) {
 }
 
 //
-func TestANewKeyGoesInPlaceWhereTheOldOneIsKept(t *testing.T) {
+func TestKeyRotation_MachinesKeptIfPreviousKeyIsKept(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{Hosts: testenv.Hosts(1)})
 	l.startOperator()
 	l.requireNoError(l.ListHosts(t.Context()))
@@ -140,7 +140,7 @@ func TestANewKeyGoesInPlaceWhereTheOldOneIsKept(t *testing.T) {
 }
 
 //
-func TestABringYourOwnHostTakesTheNewKeyWhenItKnowsIt(t *testing.T) {
+func TestKeyRotation_ListedHostUsesNewKeyOnceAuthorized(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{Hosts: testenv.Hosts(1)})
 	l.startOperator()
 	l.requireNoError(l.ListHosts(t.Context()))

@@ -35,7 +35,7 @@ func (l lab) waitForScraped(node string, want bool) {
 }
 
 //
-func TestTheNodeOfAMachineThatIsBeingDeletedIsNoLongerScraped(t *testing.T) {
+func TestScrapeTargets_NodeOfDeletedMachineRemoved(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{})
 	l.startOperator()
 	l.createMachineSet("windows", 2, testenv.MachineSetOptions{})
@@ -62,7 +62,7 @@ func TestTheNodeOfAMachineThatIsBeingDeletedIsNoLongerScraped(t *testing.T) {
 }
 
 //
-func TestTheListOfExportersThroughRestartUpgradeAndReplacementOfEveryMachine(t *testing.T) {
+func TestScrapeTargets_CorrectDuringRestartUpgradeAndReplacement(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{})
 	recorded := l.recordScrapes()
 	o := l.startOperator()

@@ -46,7 +46,7 @@ func (b build) hostOptions() testenv.HostOptions {
 // The tables of the guides, as literals. Each build listed for a platform becomes a node there, and each other
 // build is refused before its host is changed. Windows Server 2025 is newer than the guides and accepted.
 // D-8, L-28
-func TestEachPlatformTakesItsBuildsAndRefusesTheOthers(t *testing.T) {
+func TestSupport_OnlyBuildsOfPlatformAccepted(t *testing.T) {
 	//
 	t.Run("AWS", func(t *testing.T) {
 		checkSupportedBuilds(t, start(t, "AWS", optionsForAllBuilds()), "AWS", server2019, server2019Old, server2022, server2025)

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/testenv/e2e"
 )
 
-func TestTenMachinesAreConfiguredAtOnceAndABrokenOneDelaysNone(t *testing.T) {
+func TestMachines_ConfiguredConcurrentlyDespiteBrokenHost(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{})
 	restore := l.InjectVM(testenv.VMFault{Machine: "broken-*", UserDataHangs: true})
 	defer restore()
@@ -31,7 +31,7 @@ func TestTenMachinesAreConfiguredAtOnceAndABrokenOneDelaysNone(t *testing.T) {
 }
 
 //
-func TestARestartedOperatorLeavesTheHostsOfMachinesAlone(t *testing.T) {
+func TestMachines_OperatorRestartLeavesHostsUnchanged(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{})
 	first := l.startOperator()
 	l.createMachineSet("windows", 2, testenv.MachineSetOptions{})

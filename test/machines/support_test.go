@@ -74,7 +74,7 @@ func (l lab) checkUnchanged(name string, connections int) {
 	}
 }
 
-func TestWhatVSphereDoesNotSupportIsSaidEarly(t *testing.T) {
+func TestSupport_VSphereLimitsReportedBeforeChange(t *testing.T) {
 	l := start(t, "VSphere", testenv.Options{})
 	l.startOperator()
 	// R-051, L-19
@@ -112,7 +112,7 @@ func (l lab) hybridOverlay(value string) {
 	l.requireNoError(l.Client.Patch(context.WithoutCancel(l.Context()), network, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
-func TestANodeForWhichNoPodSubnetIsLeftSaysHowManyThereAre(t *testing.T) {
+func TestSupport_ExhaustedPodSubnetsReported(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{})
 	l.hybridOverlay(`{"hybridClusterNetwork":[{"cidr":"10.132.0.0/23","hostPrefix":23}]}`)
 	defer l.hybridOverlay(usualOverlay) // the control plane is shared
@@ -131,7 +131,7 @@ func TestANodeForWhichNoPodSubnetIsLeftSaysHowManyThereAre(t *testing.T) {
 }
 
 // R-109, L-06
-func TestANetworkWithoutHybridOverlayIsRefusedBeforeAnyHostIsTouched(t *testing.T) {
+func TestSupport_MissingHybridOverlayRejectedBeforeChange(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{})
 	l.hybridOverlay("null")
 	restore := func() { l.hybridOverlay(usualOverlay) }
@@ -147,7 +147,7 @@ func TestANetworkWithoutHybridOverlayIsRefusedBeforeAnyHostIsTouched(t *testing.
 }
 
 // R-111
-func TestAVXLANPortIsSetAfterTheInstallation(t *testing.T) {
+func TestSupport_VXLANPortCanBeSetLater(t *testing.T) {
 	l := start(t, "VSphere", testenv.Options{})
 	usual := l.overlayConfig()
 	l.hybridOverlay(`{"hybridOverlayVXLANPort":null}`)
@@ -203,7 +203,7 @@ func networkOperator() *unstructured.Unstructured {
 }
 
 // R-052, R-079, R-182
-func TestAClusterWithoutTheMachineAPIHasBringYourOwnHosts(t *testing.T) {
+func TestSupport_ListedHostsWorkWithoutMachineAPI(t *testing.T) {
 	l := start(t, "None", testenv.Options{Hosts: testenv.Hosts(1)})
 	for _, name := range []string{"machines", "machinesets", "machinehealthchecks"} {
 		crd := &unstructured.Unstructured{}
@@ -218,7 +218,7 @@ func TestAClusterWithoutTheMachineAPIHasBringYourOwnHosts(t *testing.T) {
 }
 
 // R-076, R-079
-func TestAHostThatCannotFindTheAPIServerSaysSoBeforeItIsChanged(t *testing.T) {
+func TestSupport_UnreachableAPIServerReportedBeforeChange(t *testing.T) {
 	l := start(t, "VSphere", testenv.Options{Hosts: testenv.Hosts(1)})
 	host := l.Hosts()[0]
 	restore := host.Machine().Silence("127.0.0.1") // address of the API server's internal name here

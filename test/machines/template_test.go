@@ -12,7 +12,7 @@ import (
 
 // Machines work even if their template was created without the step of docs/vsphere.md that deletes the SSH host
 // keys, and each of them reports the fault. Machines of the correct template have nothing to report.
-func TestATemplateWithAnSSHHostKeyIsReported(t *testing.T) {
+func TestTemplate_SharedHostKeyReported(t *testing.T) {
 	l := start(t, "VSphere", testenv.Options{})
 	l.startOperator()
 	l.createMachineSet("right", 2, testenv.MachineSetOptions{})

@@ -15,7 +15,7 @@ import (
 
 // The operator waits for a host that does not accept logins yet. This is neither a failure nor a reason to delete
 // the Machine. R-036
-func TestAHostWhoseUserDataIsStillAtWorkIsWaitedFor(t *testing.T) {
+func TestUserData_OperatorWaitsUntilFinished(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{})
 	restore := l.InjectVM(testenv.VMFault{Machine: "*", KeyRefusalDuration: 3e9})
 	defer restore()
@@ -47,7 +47,7 @@ func (l lab) authorizedKey() string {
 }
 
 //
-func TestUserDataIsKeptRight(t *testing.T) {
+func TestUserData_SecretCorrectedAndRecreated(t *testing.T) {
 	l := start(t, "AWS", testenv.Options{})
 	l.startOperator()
 	key := client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: "windows-user-data"}
@@ -81,7 +81,7 @@ func TestUserDataIsKeptRight(t *testing.T) {
 }
 
 // On vSphere the template contains the key, independent of the user data. R-033
-func TestAMachineOnVSphereNeedsNoUserDataOfOurs(t *testing.T) {
+func TestUserData_NotNeededOnVSphere(t *testing.T) {
 	l := start(t, "VSphere", testenv.Options{})
 	l.startOperator()
 	l.createMachineSet("winworker", 1, testenv.MachineSetOptions{UserDataSecret: "worker-user-data-managed"})

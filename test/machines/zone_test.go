@@ -19,7 +19,7 @@ import (
 )
 
 // Three MachineSets run in a zone each, next to listed hosts.
-func TestMachineSetsInThreeZonesBesideBringYourOwnHosts(t *testing.T) {
+func TestZones_ThreeMachineSetsBesideListedHosts(t *testing.T) {
 	const replicas = 2
 	l := start(t, "AWS", testenv.Options{Hosts: testenv.Hosts(2), LinuxNodes: 1})
 	l.startOperator()
@@ -89,7 +89,7 @@ func TestMachineSetsInThreeZonesBesideBringYourOwnHosts(t *testing.T) {
 }
 
 // The cloud's controller sets the labels that determine pod placement, and removes the taint that excludes pods.
-func TestANodeWaitsForTheControllerOfItsCloud(t *testing.T) {
+func TestZones_NodeWaitsForCloudController(t *testing.T) {
 	for platform, c := range map[string]struct{ zone, label string }{
 		"AWS": {"us-east-1b", "us-east-1b"}, "Azure": {"2", "eastus-2"},
 	} {

@@ -13,7 +13,7 @@ import (
 
 // For each failing host, an administrator gets the reason and the remedy: in the table, in the description of the
 // host, and in the archive.
-func TestHostsThatFailInManyWays(t *testing.T) {
+func TestFailingHosts_ReportedWithReasonAndRemedy(t *testing.T) {
 	failures := []struct {
 		fault         winhost.Fault
 		state, reason string

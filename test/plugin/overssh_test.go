@@ -162,7 +162,7 @@ func (l lab) createFleet() (names []string) {
 	return names
 }
 
-func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
+func TestGather_DeadHostsDelayLessThanOneMinute(t *testing.T) {
 	l := lab{t, e2e.Boot(t, testenv.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: testenv.Hosts(fleetSize)})}
 	e2e.Install(t, l.Environment)
 	var pod fakepod.Pod

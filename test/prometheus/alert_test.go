@@ -13,7 +13,7 @@ import (
 )
 
 //
-func TestPrometheusShowsWindowsNodesAndAlerts(t *testing.T) {
+func TestPrometheus_ShowsNodesAndAlerts(t *testing.T) {
 	l := start(t, testenv.Options{Hosts: testenv.Hosts(3), ControlPlane: cluster.Options{Platform: "Azure", ExternalSigner: true}},
 		monitored...)
 	t.Run("Prometheus scrapes each node, its kubelet, and the operator", func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestPrometheusShowsWindowsNodesAndAlerts(t *testing.T) {
 
 // The clocks of hosts and operator run faster than Prometheus' clock here: failed operations are retried, and an
 // agent reports repeated repairs at increasing intervals.
-func TestPrometheusAlertsAboutChangesOfNodes(t *testing.T) {
+func TestPrometheus_AlertsAboutNodeChanges(t *testing.T) {
 	fast := e2e.FastClock(t)
 	l := start(t, testenv.Options{Hosts: testenv.Hosts(2), LinuxNodes: 1, Clock: fast}, monitored...)
 	l.fast = fast
@@ -55,7 +55,7 @@ func TestPrometheusAlertsAboutChangesOfNodes(t *testing.T) {
 	}
 }
 
-func TestEachAlertHasAState(t *testing.T) {
+func TestAlerts_EachHasState(t *testing.T) {
 	var shown, all []string
 	for _, s := range slices.Concat(statesOfHosts, statesOfChanges) {
 		shown = append(shown, s.alertNames...)

@@ -57,7 +57,7 @@ var forbidden = map[string]string{}
 
 // The operator is installed by OLM and from the manifests, in two namespaces. No request is refused, and each
 // permission is used.
-func TestTheOperatorHasTheRightsThatItUsesAndNoOthers(t *testing.T) {
+func TestRBAC_OperatorHasExactlyUsedRights(t *testing.T) {
 	bundle, err := fakeolm.Read(bundleManifests)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestTheOperatorHasTheRightsThatItUsesAndNoOthers(t *testing.T) {
 	}
 }
 
-func TestEachExceptionIsOfARightThatThereIs(t *testing.T) {
+func TestRBAC_ExceptionsNameExistingRights(t *testing.T) {
 	for rule, reason := range notExercised {
 		if !slices.ContainsFunc(shippedRights(t, "ns"), func(r audit.Right) bool {
 			unnamed := r
@@ -163,7 +163,7 @@ func shippedRights(t *testing.T, namespace string) []audit.Right {
 	return rights
 }
 
-func TestWhatWasRefusedIsTold(t *testing.T) {
+func TestForbiddenRequests_EachReported(t *testing.T) {
 	request := func(verb, group, resource, decision string, code int) audit.Event {
 		e := audit.Event{Verb: verb, Annotations: map[string]string{"authorization.k8s.io/decision": decision}}
 		e.Object.APIGroup, e.Object.Resource, e.Response.Code = group, resource, code

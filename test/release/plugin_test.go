@@ -9,7 +9,7 @@ import (
 
 // The plugin is for administrators' machines with various operating systems. The processor architecture makes no
 // difference.
-func TestThePluginIsBuiltForWindows(t *testing.T) {
+func TestPlugin_BuildsForWindows(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "kubectl-windows")
 	goFor(t, "windows", "build", "-trimpath", "-o", program, "./cmd/kubectl-windows")
 	if info, err := os.Stat(program); err != nil || info.Size() == 0 {
@@ -18,7 +18,7 @@ func TestThePluginIsBuiltForWindows(t *testing.T) {
 }
 
 // Compiling would take minutes, since nothing else is built for macOS. `make plugins` does that.
-func TestEachPackageOfThePluginHasFilesForMacOS(t *testing.T) {
+func TestPlugin_PackagesHaveFilesForMacOS(t *testing.T) {
 	goFor(t, "darwin", "list", "-deps", "./cmd/kubectl-windows")
 }
 

@@ -9,7 +9,7 @@ import (
 
 // This test builds the smallest component of the real payload twice, the second time with an empty cache. `make
 // payload-reproducible` builds all components twice.
-func TestTheRealPayloadIsTheSameTwice(t *testing.T) {
+func TestPayload_IsReproducible(t *testing.T) {
 	command := exec.CommandContext(t.Context(), "go", "run", "./hack/payload", "-reproducible",
 		"-components", "kube-log-runner")
 	command.Dir = "../.."

@@ -45,8 +45,8 @@ func isRunRequested() bool {
 	return os.Getenv(forVariable)+os.Getenv(seedsVariable)+os.Getenv(actionsVariable) != ""
 }
 
-// TestRandomAdministratorsAndFaults plays a few constant seeds.
-func TestRandomAdministratorsAndFaults(t *testing.T) {
+// TestRobustness_RulesHoldForRandomActionsAndFaults plays a few constant seeds.
+func TestRobustness_RulesHoldForRandomActionsAndFaults(t *testing.T) {
 	if isRunRequested() {
 		t.Log("TestSearch runs instead")
 		return
@@ -60,9 +60,9 @@ func TestRandomAdministratorsAndFaults(t *testing.T) {
 	}
 }
 
-// TestWhatAdministratorsDoEveryDay plays a script without faults. Seeded defects show that the rules detect
+// TestRobustness_RulesHoldForEverydayActions plays a script without faults. Seeded defects show that the rules detect
 // violations.
-func TestWhatAdministratorsDoEveryDay(t *testing.T) {
+func TestRobustness_RulesHoldForEverydayActions(t *testing.T) {
 	t.Parallel()
 	run{"everyday", read(t, "testdata/everyday.actions")}.playScript(t)
 }

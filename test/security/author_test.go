@@ -69,7 +69,7 @@ var hostile = map[string]string{
 }
 
 //
-func TestWhoMayWriteConfigMapsCannotDoMoreThanListHosts(t *testing.T) {
+func TestConfigMapAuthor_CanOnlyListHosts(t *testing.T) {
 	l := newInstalledLab(t, testenv.Options{Hosts: []testenv.HostOptions{{Name: "good"}, {Name: "listed-strangely"}}})
 	author := l.newAuthorClient()
 	good, strange := l.Host("good"), l.Host("listed-strangely")

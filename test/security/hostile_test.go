@@ -81,7 +81,7 @@ func modifyFacts(lie func(*plan.Facts)) func(line []byte) []byte {
 }
 
 //
-func TestHostsThatTalkNonsenseAreContained(t *testing.T) {
+func TestHostileHosts_InvalidOutputContained(t *testing.T) {
 	hosts := []testenv.HostOptions{{Name: "honest"}}
 	for name := range hostileOutputs {
 		hosts = append(hosts, testenv.HostOptions{Name: name})

@@ -22,7 +22,7 @@ const (
 )
 
 //
-func TestNothingOfFiftyLinuxNodesIsTouched(t *testing.T) {
+func TestLinuxNodes_NotModified(t *testing.T) {
 	l := newInstalledLab(t, testenv.Options{Hosts: testenv.Hosts(2), LinuxNodes: linuxNodes})
 	l.withLinuxNodes(linuxNodes)
 	pending := l.linuxRequests()

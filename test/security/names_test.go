@@ -65,7 +65,7 @@ func TestStoryAHostThatClaimsTheNameOfAnotherGetsNothingSigned(t *testing.T) {
 }
 
 // The name was unused when it was granted.
-func TestANameThatALinuxNodeHasTakenSinceIsNotSignedFor(t *testing.T) {
+func TestNames_NotSignedIfLinuxNodeHasName(t *testing.T) {
 	l := newInstalledLab(t, testenv.Options{Hosts: []testenv.HostOptions{{Name: "linux-worker"}}})
 	// The host first requests a foreign identity, and so gets only as far as the name.
 	honest := l.TamperFacts(l.Host("linux-worker"), replaceRequest(subject{user: "nobody"}.newRequestPEM(t)))
@@ -89,7 +89,7 @@ func TestANameThatALinuxNodeHasTakenSinceIsNotSignedFor(t *testing.T) {
 }
 
 //
-func TestAHostThatRenamesItselfKeepsItsNode(t *testing.T) {
+func TestNames_RenamedHostKeepsNode(t *testing.T) {
 	l := newInstalledLab(t, testenv.Options{LinuxNodes: 1, Hosts: testenv.Hosts(1)})
 	l.withLinuxNodes(1)
 	l.startOperator()
@@ -118,7 +118,7 @@ func TestAHostThatRenamesItselfKeepsItsNode(t *testing.T) {
 }
 
 // Each host returns a request for another identity over its own, pinned connection.
-func TestAHostThatAsksForAnotherIdentityOverItsConnectionGetsNothing(t *testing.T) {
+func TestNames_RequestForAnotherIdentityRejected(t *testing.T) {
 	cases := map[string]subject{
 		"for-a-linux-node":   ofNode("master-0"),
 		"for-an-admin":       {user: "system:admin", groups: []string{"system:masters"}},

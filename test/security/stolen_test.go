@@ -135,7 +135,7 @@ func newConditionPatch(status corev1.ConditionStatus) client.Patch {
 }
 
 //
-func TestWhoStealsTheCertificatesOfANodeGetsNoFurther(t *testing.T) {
+func TestStolenCertificates_GiveNoFurtherAccess(t *testing.T) {
 	log := &logbook{}
 	l := newInstalledLab(t, testenv.Options{Hosts: testenv.Hosts(2)})
 	l.startOperator(log.logEverything)
@@ -218,7 +218,7 @@ func isApproved(request certificatesv1.CertificateSigningRequest) bool {
 }
 
 // A host reports its addresses itself. R-132
-func TestAHostThatSaysItHasTheAddressesOfOthersGetsNoCertificateForThem(t *testing.T) {
+func TestStolenAddresses_GetNoCertificate(t *testing.T) {
 	l := newInstalledLab(t, testenv.Options{LinuxNodes: 1, Hosts: []testenv.HostOptions{{Name: "liar"}, {Name: "victim"}}})
 	l.withLinuxNodes(1)
 	l.createMachine("not-yet-a-node", corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.9.7.7"})

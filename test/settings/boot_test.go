@@ -46,7 +46,7 @@ func (l lab) rebootHost(h *testenv.Host) {
 }
 
 //
-func TestNoPodStartsAfterABootBeforeTheNetworkIsThere(t *testing.T) {
+func TestBoot_NoPodStartsBeforeNetwork(t *testing.T) {
 	l := sharedLab(t)
 	l.waitForPods()
 	h := l.Host("instance-3")

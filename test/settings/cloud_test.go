@@ -54,7 +54,7 @@ func (l lab) waitForRoute(h *testenv.Host) {
 }
 
 // D-7
-func TestNodesAreNamedByTheirCloudAndReachItsMetadata(t *testing.T) {
+func TestCloud_NodesNamedByCloudReachMetadata(t *testing.T) {
 	for _, platform := range []string{"AWS", "GCP"} {
 		t.Run(platform, func(t *testing.T) {
 			t.Parallel()
@@ -99,7 +99,7 @@ func (l lab) checkUnmanaged() {
 }
 
 //
-func TestCloudNodeManagerHasAnIdentityOfItsOwn(t *testing.T) {
+func TestCloudNodeManager_HasOwnIdentity(t *testing.T) {
 	t.Parallel()
 	l, h := newCloudLab(t, "Azure", testenv.Options{})
 	node := l.nodeOf(h)

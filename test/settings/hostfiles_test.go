@@ -195,7 +195,7 @@ func withSecretSettings(t *testing.T, credentials map[string]credential) func(co
 }
 
 // This covers rule 8, and checks in every file that no host has a credential of the cluster.
-func TestFilesOnHosts(t *testing.T) {
+func TestHostFiles_HoldOnlyRequiredSecrets(t *testing.T) {
 	credentials := map[string]credential{}
 	l, machine := newCloudLab(t, "Azure", testenv.Options{Hosts: testenv.Hosts(1)}, withSecretSettings(t, credentials))
 	for _, h := range []*testenv.Host{l.Host("instance-1"), machine} {

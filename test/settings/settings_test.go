@@ -176,7 +176,7 @@ func TestInsecureAndBlockedRegistries(t *testing.T) {
 }
 
 // L-02
-func TestThePullSecret(t *testing.T) {
+func TestPullSecret(t *testing.T) {
 	l := sharedLab(t)
 	const file = `C:\var\lib\kubelet\config.json`
 	var before []byte
@@ -202,7 +202,7 @@ func TestThePullSecret(t *testing.T) {
 }
 
 // R-087
-func TestTheExportersCertificate(t *testing.T) {
+func TestExporterCertificate(t *testing.T) {
 	l := sharedLab(t)
 	first, second := newAuthority(t, "exporter"), newAuthority(t, "exporter")
 	const key = `C:\k\tls\certs\tls.key`
@@ -259,7 +259,7 @@ func TestTheExportersCertificate(t *testing.T) {
 }
 
 // R-084
-func TestTheWorkersKubeletSettings(t *testing.T) {
+func TestKubeletSettings(t *testing.T) {
 	l := sharedLab(t)
 	before := l.takeSnapshots()
 	l.checkSetting(setting{
@@ -298,7 +298,7 @@ func isPoolUpdating(ctx context.Context, reader client.Reader) (bool, error) {
 }
 
 // R-084
-func TestTheAuthoritiesOfTheKubeletsClients(t *testing.T) {
+func TestKubeletClientAuthorities(t *testing.T) {
 	l := sharedLab(t)
 	ca := newAuthority(t, "new kubelet clients")
 	var before string
@@ -318,7 +318,7 @@ func TestTheAuthoritiesOfTheKubeletsClients(t *testing.T) {
 }
 
 // R-114
-func TestTheHybridOverlaysPort(t *testing.T) {
+func TestHybridOverlayPort(t *testing.T) {
 	l := sharedLab(t)
 	set := func(port *uint32) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -334,7 +334,7 @@ func TestTheHybridOverlaysPort(t *testing.T) {
 }
 
 // R-094
-func TestThePodNetworksMTU(t *testing.T) {
+func TestPodNetworkMTU(t *testing.T) {
 	l := sharedLab(t)
 	set := func(mtu uint32) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -345,7 +345,7 @@ func TestThePodNetworksMTU(t *testing.T) {
 }
 
 // Concurrent settings cause only one change of each host.
-func TestEverythingAtOnce(t *testing.T) {
+func TestSettings_ConcurrentChangesAppliedOnce(t *testing.T) {
 	l := sharedLab(t)
 	ca := newAuthority(t, "everything")
 	l.checkSetting(setting{

@@ -32,7 +32,7 @@ func hasSubnet(h *testenv.Host, subnet string) bool {
 }
 
 //
-func TestANodesPodNetworkFollowsItsSubnet(t *testing.T) {
+func TestPodSubnet_NetworkFollowsChange(t *testing.T) {
 	l := sharedLab(t)
 	h, otherHosts := l.withPods()
 	node, before := l.nodeOf(h), l.takeSnapshots()

@@ -15,7 +15,7 @@ import (
 )
 
 // L-01
-func TestAHostThatCannotBeReachedHoldsUpNoOther(t *testing.T) {
+func TestSettings_UnreachableHostDoesNotBlockHosts(t *testing.T) {
 	l := sharedLab(t)
 	before, digests := l.takeSnapshots(), l.specDigests()
 	bad := l.Host("instance-1")
@@ -51,7 +51,7 @@ func TestAHostThatCannotBeReachedHoldsUpNoOther(t *testing.T) {
 }
 
 // L-03
-func TestWhatCannotBeFollowedIsToldAndTheRestIsDone(t *testing.T) {
+func TestSettings_UnsupportedMirrorReportedAndRestApplied(t *testing.T) {
 	l := sharedLab(t)
 	dir := registries + `\quay.io`
 	l.checkSetting(setting{
@@ -76,7 +76,7 @@ func TestWhatCannotBeFollowedIsToldAndTheRestIsDone(t *testing.T) {
 }
 
 // The operator does not follow a change that would break working nodes.
-func TestADamagedCertificateLeavesNodesAsTheyAre(t *testing.T) {
+func TestSettings_DamagedCertificateLeavesNodesUnchanged(t *testing.T) {
 	l := sharedLab(t)
 	before, digests := l.takeSnapshots(), l.specDigests()
 	hosts := l.Connections()

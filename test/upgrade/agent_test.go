@@ -8,7 +8,7 @@ import (
 )
 
 // For a patch release, the operator sends only the changed files to a host, including the agent. R-086
-func TestAPatchReleaseSendsWhatDiffers(t *testing.T) {
+func TestUpgrade_PatchReleaseSendsChangedFilesOnly(t *testing.T) {
 	l := start(t, withoutMachines, testenv.Options{Hosts: testenv.Hosts(1), LinuxNodes: 1})
 	o := l.startOperator(initial)
 	l.requireNoError(l.ListHosts(t.Context()))

@@ -25,7 +25,7 @@ func (l lab) stopExclusively() {
 }
 
 // A broken release affects only one node, temporarily.
-func TestABadReleaseStopsAtTheFirstNode(t *testing.T) {
+func TestUpgrade_BadReleaseStopsAtFirstNode(t *testing.T) {
 	l := start(t, withoutMachines, testenv.Options{Hosts: testenv.Hosts(3), LinuxNodes: 1, Clock: fastClock(t)})
 	l.stopExclusively()
 	o := l.startOperator(initial)
@@ -147,7 +147,7 @@ func gaugeValue(t *testing.T, name string) (sum float64) {
 }
 
 // With replacement, the first Machine is the canary. The other Machines are unchanged.
-func TestABadReleaseReplacesOneMachine(t *testing.T) {
+func TestUpgrade_BadReleaseReplacesOneMachine(t *testing.T) {
 	l := start(t, withMachines, testenv.Options{LinuxNodes: 1, Clock: fastClock(t)})
 	l.stopExclusively()
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {

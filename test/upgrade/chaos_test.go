@@ -21,7 +21,7 @@ type round struct {
 
 // In spite of all faults of the operator during an upgrade, the budget is kept, and the upgrade completes. R-147,
 //
-func TestTheBudgetIsKept(t *testing.T) {
+func TestBudget_KeptDespiteOperatorFaults(t *testing.T) {
 	checkBudgetRounds(t, []round{
 		{"with an operator that is killed again and again", patch, lab.killRepeatedly},
 		{"with two operators that fight for the lease", patch2, lab.runWithElection},
@@ -30,7 +30,7 @@ func TestTheBudgetIsKept(t *testing.T) {
 }
 
 // The same applies to faults of the API server.
-func TestTheBudgetIsKeptWhateverTheAPIServerDoes(t *testing.T) {
+func TestBudget_KeptDespiteAPIServerFaults(t *testing.T) {
 	checkBudgetRounds(t, []round{
 		{"with an API server that is restarted", patch, lab.restartAPIServer},
 		{"with watches that tell everything seconds late", patch2, lab.runWithStaleCaches},

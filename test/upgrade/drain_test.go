@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/testenv"
 )
 
-func TestABudgetThatAllowsNothing(t *testing.T) {
+func TestDrain_BlockingBudgetReportedAndRetried(t *testing.T) {
 	const again = 8 * time.Minute
 	clock := fastClock(t)
 	l := start(t, withoutMachines, testenv.Options{Hosts: testenv.Hosts(2), LinuxNodes: 1, Clock: clock})
@@ -111,7 +111,7 @@ func TestStoryPodsLeaveANodeInTheirOwnTime(t *testing.T) {
 
 // A client makes a node schedulable during the drain. New pods must be evicted like all other pods before the
 // node's programs are replaced.
-func TestANodeThatIsMadeSchedulableWhileItIsDrained(t *testing.T) {
+func TestDrain_PodsCreatedAfterUncordonEvicted(t *testing.T) {
 	l := start(t, withoutMachines, testenv.Options{Hosts: testenv.Hosts(1), LinuxNodes: 1})
 	o := l.startOperator(initial)
 	l.requireNoError(l.ListHosts(t.Context()))
@@ -207,7 +207,7 @@ func (l lab) podsOf(namespace, app string) []corev1.Pod {
 }
 
 //
-func TestAMachineThatIsNotToBeDrained(t *testing.T) {
+func TestDrain_ExcludedMachineNotDrained(t *testing.T) {
 	l := start(t, withMachines, testenv.Options{LinuxNodes: 1})
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.UpgradeStrategy = v1alpha1.UpgradeInPlace })
 	o := l.startOperator(initial)

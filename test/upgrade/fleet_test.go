@@ -61,7 +61,7 @@ func (l lab) newReadyFleet(sets, replicas, pods int) fleet {
 }
 
 // A fleet of Machines and listed hosts is upgraded through three releases.
-func TestAFleetIsUpgraded(t *testing.T) {
+func TestUpgrade_FleetUpgradedThroughThreeReleases(t *testing.T) {
 	l := start(t, withMachines, testenv.Options{Hosts: testenv.Hosts(2), LinuxNodes: 2})
 	checkUnchanged := e2e.ForeignMachines(t, l.Environment)
 	o := l.startOperator(initial)
@@ -176,7 +176,7 @@ func (l lab) listWarnings() (warnings []string) {
 
 // A deleted virtual machine and a host that is off neither delay an upgrade nor make it fail.
 //
-func TestDeadHostsBlockNothing(t *testing.T) {
+func TestUpgrade_DeadHostsDoNotBlock(t *testing.T) {
 	l := start(t, withMachines, testenv.Options{Hosts: testenv.Hosts(3), LinuxNodes: 1, Clock: fastClock(t)})
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
 		p.UpgradeStrategy, p.FailureDeadline = v1alpha1.UpgradeInPlace, &metav1.Duration{Duration: 2 * time.Minute}

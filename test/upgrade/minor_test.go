@@ -81,7 +81,7 @@ func TestClusterUpgrade_NodesFollowMinorVersion(t *testing.T) {
 		w, before := l.watchAvailability(nil), l.connections()
 		l.requireNoError(l.UpgradeCluster(t.Context(), step.to, false))
 		if step.kubelet > l.nodeOf(l.Hosts()[0].NodeName()).Status.NodeInfo.KubeletVersion {
-			l.waitForSilence()
+			l.waitForIdle()
 			if n := l.connections() - before; n > 0 {
 				t.Errorf("%d connections before the upgrade to %s was completed", n, step.to)
 			}
@@ -89,7 +89,7 @@ func TestClusterUpgrade_NodesFollowMinorVersion(t *testing.T) {
 		l.requireNoError(l.UpgradeCluster(t.Context(), step.to, true))
 		l.waitForKubelets(step.kubelet, 3)
 		if !step.changes {
-			l.waitForSilence()
+			l.waitForIdle()
 			if n := l.connections() - before; n > 0 {
 				t.Errorf("%d connections for the upgrade to %s, which has the same Kubernetes", n, step.to)
 			}

@@ -12,7 +12,7 @@ import (
 )
 
 // The WindowsDisruptionPolicy determines when nodes may be disrupted.
-func TestThePolicyIsFollowed(t *testing.T) {
+func TestDisruptionPolicy_IsFollowed(t *testing.T) {
 	l := start(t, withoutMachines, testenv.Options{Hosts: testenv.Hosts(2), LinuxNodes: 1})
 	o := l.startOperator(initial)
 	l.requireNoError(l.ListHosts(t.Context()))

@@ -19,7 +19,7 @@ import (
 )
 
 //
-func TestARebootThatAnAdministratorAsksFor(t *testing.T) {
+func TestReboot_RequestedRebootDoneOnce(t *testing.T) {
 	l := start(t, withoutMachines, testenv.Options{
 		Hosts: []testenv.HostOptions{{ShutdownDelay: 2 * time.Second, RebootDuration: 2 * time.Second}, {}}, LinuxNodes: 1,
 	})

@@ -42,7 +42,7 @@ type serving struct {
 
 // If a new host would be refused, the Machine of an existing node is kept, and the node is neither drained nor
 // changed. This applies to all upgrade strategies, and to nodes of the legacy operator, too.
-func TestNoNodeIsLostWhereANewHostWouldBeRefused(t *testing.T) {
+func TestUpgrade_NodeKeptIfNewHostWouldBeRejected(t *testing.T) {
 	const present, needed = "5.0.3", "5.0.4"
 	l := start(t, withMachines, testenv.Options{LinuxNodes: 1})
 	l.Cleanup(func() { // the control plane is shared

@@ -15,7 +15,7 @@ import (
 
 // A broken cluster setting affects only one node, temporarily, independent of the number of nodes that may be
 // unavailable. The next operator process does not apply the setting to another node.
-func TestABadSettingStopsAtTheFirstNode(t *testing.T) {
+func TestSetting_BadSettingStopsAtFirstNode(t *testing.T) {
 	l := start(t, withoutMachines, testenv.Options{Hosts: testenv.Hosts(3), LinuxNodes: 1, Clock: fastClock(t)})
 	l.stopExclusively()
 	o := l.startOperator(initial)

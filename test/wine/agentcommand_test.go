@@ -98,7 +98,7 @@ func (l *lab) checkOperatorRestart(t *testing.T, operator *testenv.Operator, h *
 }
 
 // the reason why a host cannot become a node is reported, and the host is not changed.
-func TestAHostThatCannotBeANodeIsLeftAsItIs(t *testing.T) {
+func TestNode_UnsuitableHostIsUnchanged(t *testing.T) {
 	l := newLab(t, "WIN_FIVE")
 	h := l.hosts[0]
 	before := snapshotOf(t, h)

@@ -40,7 +40,7 @@ type guide struct {
 
 const guideNamespace = "windows-guide"
 
-func TestTheGuideIsFollowedFromTheInstallationToTheLastHost(t *testing.T) {
+func TestGuide_FollowedFromInstallationToLastHost(t *testing.T) {
 	requireWine(t)
 	g := &guide{
 		lab: newBareLab(t, testenv.Options{Cluster: shared.Cluster(t)}), entries: map[string]string{}, before: map[string]snapshot{},

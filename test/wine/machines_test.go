@@ -37,7 +37,7 @@ const administratorsKeys = `C:\ProgramData\ssh\administrators_authorized_keys`
 // contains the key, independent of the user data, and the host is restarted to get the Machine's name. R-026,
 // R-033, R-037,
 // R-042
-func TestAMachineSetIsScaledUpAndToZero(t *testing.T) {
+func TestMachineSet_ScaledUpAndToZero(t *testing.T) {
 	requireWine(t)
 	t.Run("on AWS", func(t *testing.T) {
 		l := newMachineLab(t, "AWS")

@@ -15,7 +15,7 @@ import (
 )
 
 //
-func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
+func TestNode_HostJoinsIsRepairedAndRestored(t *testing.T) {
 	l := newLab(t, "WIN-ONE")
 	h := l.hosts[0]
 	before := snapshotOf(t, h)
@@ -70,7 +70,7 @@ func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
 
 // the operator is killed at three moments of the first configuration, and the next operator
 // continues. The host is listed by its DNS name.
-func TestAnOperatorThatIsKilledIsReplaced(t *testing.T) {
+func TestNode_KilledOperatorIsReplaced(t *testing.T) {
 	l := newLab(t, "WIN-TWO")
 	l.byName = true
 	h := l.hosts[0]
@@ -88,7 +88,7 @@ func TestAnOperatorThatIsKilledIsReplaced(t *testing.T) {
 }
 
 // the current agent runs, so the file cannot be overwritten. The new agent is stored next to it.
-func TestTheAgentIsReplacedWhileItRuns(t *testing.T) {
+func TestNode_RunningAgentIsUpgraded(t *testing.T) {
 	l := newLab(t, "WIN-THREE")
 	h := l.hosts[0]
 	first := l.run()
@@ -116,7 +116,7 @@ func TestTheAgentIsReplacedWhileItRuns(t *testing.T) {
 }
 
 //
-func TestAHostThatLosesPowerWhileTheAgentIsAtWorkBecomesANode(t *testing.T) {
+func TestNode_PowerLossDuringConfigurationRecovers(t *testing.T) {
 	l := newLab(t, "WIN-FOUR")
 	h := l.hosts[0]
 	l.run()

@@ -31,7 +31,7 @@ var bootstrapped = []struct{ name, program, arguments string }{
 }
 
 // the programs installed by WMCB run, so they cannot be replaced before they are stopped.
-func TestAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
+func TestLegacyHost_WithoutWICDBecomesNode(t *testing.T) {
 	options := wine.Options{Name: "WIN-SIX", Registry: []string{containersEnabled}, Files: map[string]string{}}
 	for _, s := range bootstrapped {
 		options.Files[s.program] = "" // an idle program

@@ -22,7 +22,7 @@ import (
 )
 
 // Nodes in service go through a working release, a broken release, and a requested restart, one after the other.
-func TestNodesInServiceAreUpgradedBroughtBackAndRestarted(t *testing.T) {
+func TestUpgrade_NodesUpgradedRolledBackAndRestarted(t *testing.T) {
 	l := newLab(t, "WIN-SEVEN", "WIN-EIGHT")
 	o := l.run()
 	l.list(l.hosts...)

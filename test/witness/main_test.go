@@ -27,7 +27,7 @@ func newTestSubject(questions *[]string) subject {
 	return s
 }
 
-func TestAContradictionFailsTheRunAndNamesTheFile(t *testing.T) {
+func TestRun_ContradictionFailsAndNamesFile(t *testing.T) {
 	var output bytes.Buffer
 	var questions []string
 	dir := t.TempDir()
@@ -48,7 +48,7 @@ func TestAContradictionFailsTheRunAndNamesTheFile(t *testing.T) {
 	}
 }
 
-func TestWithoutAContradictionTheRunSucceeds(t *testing.T) {
+func TestRun_SucceedsWithoutContradiction(t *testing.T) {
 	var output bytes.Buffer
 	var questions []string
 	if status := run(options{only: "N1,N9", change: true}, &output, newTestSubject(&questions)); status != 0 || strings.Join(questions, " ") != "N1 N9" {
@@ -56,13 +56,13 @@ func TestWithoutAContradictionTheRunSucceeds(t *testing.T) {
 	}
 }
 
-func TestElsewhereNothingIsAsked(t *testing.T) {
+func TestRun_FailsOutsideWindows(t *testing.T) {
 	if status := run(options{}, &bytes.Buffer{}, subject{}); status != 2 {
 		t.Errorf("the status is %d", status)
 	}
 }
 
-func TestWindowsIsAskedEachQuestion(t *testing.T) {
+func TestMachine_HasProbeForEachQuestion(t *testing.T) {
 	content, err := os.ReadFile("machine_windows.go")
 	if err != nil {
 		t.Fatal(err)

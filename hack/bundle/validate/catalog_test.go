@@ -23,7 +23,7 @@ func readCatalog(t *testing.T, text string) (model.Model, error) {
 }
 
 //
-func TestTheCatalogIsValid(t *testing.T) {
+func TestCatalog_PassesValidation(t *testing.T) {
 	for _, test := range []struct {
 		name, releases string
 		versions       []string
@@ -75,7 +75,7 @@ func TestTheCatalogIsValid(t *testing.T) {
 }
 
 // lab/fakeolm refuses the same catalogs: its test reads the same file.
-func TestCatalogsThatTheLabRefusesAreRefusedByOLM(t *testing.T) {
+func TestCatalog_RejectedByLabIsRejectedByOLM(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(root, "lab", "fakeolm", "testdata", "catalogs.yaml"))
 	if err != nil {
 		t.Fatal(err)

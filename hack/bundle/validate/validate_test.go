@@ -51,7 +51,7 @@ func listReleases(versions ...string) string {
 	return "releases:\n- version: " + strings.Join(versions, "\n- version: ") + "\n"
 }
 
-func TestTheBundleIsValid(t *testing.T) {
+func TestBundle_PassesValidation(t *testing.T) {
 	//
 	t.Run("in the repository", func(t *testing.T) {
 		validateBundle(t, filepath.Join(root, "deploy", "olm", "bundle"), flavors["redhat"])

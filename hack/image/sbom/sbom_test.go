@@ -116,7 +116,7 @@ func TestDocument(t *testing.T) {
 	})
 }
 
-func TestTheSameImageGivesTheSameDocument(t *testing.T) {
+func TestDocument_SameImageGivesSameDocument(t *testing.T) {
 	first, err := Document(newSampleImage())
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 )
 
 // The result must be the file that a container would have, independent of the layer structure.
-func TestTheFileOfTheTopmostLayerIsTaken(t *testing.T) {
+func TestExtractFile_TopmostLayerWins(t *testing.T) {
 	old, current := releasetest.File(program, "old"), releasetest.File(program, content)
 	for name, layers := range map[string][][]releasetest.Entry{
 		"the only one":                                      {{current}},
@@ -37,7 +37,7 @@ func TestTheFileOfTheTopmostLayerIsTaken(t *testing.T) {
 	}
 }
 
-func TestLayersBelowTheFileAreNotPulled(t *testing.T) {
+func TestExtractFile_LowerLayersNotPulled(t *testing.T) {
 	s := newServer(t, allowEveryRequest)
 	ovn := newComponentImage(t)
 	release := publishRelease(t, s, ovn)
@@ -52,7 +52,7 @@ func TestLayersBelowTheFileAreNotPulled(t *testing.T) {
 	}
 }
 
-func TestAnImageWithoutTheFileIsRefusedInOneSentence(t *testing.T) {
+func TestExtractFile_ImageWithoutFileRejectedInOneSentence(t *testing.T) {
 	for name, test := range map[string]struct {
 		layers [][]releasetest.Entry
 		want   string

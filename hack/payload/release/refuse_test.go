@@ -46,7 +46,7 @@ func topLayer(t *testing.T, image v1.Image, fromTop int) string {
 	return digestOf(t, layers[len(layers)-1-fromTop])
 }
 
-func TestBadReleasesAreRefusedInOneSentence(t *testing.T) {
+func TestExtractFile_InvalidReleaseRejectedInOneSentence(t *testing.T) {
 	s := newServer(t, allowEveryRequest)
 	good := publishRelease(t, s, newComponentImage(t))
 	none := strings.Repeat("0", 64)
@@ -140,7 +140,7 @@ func TestBadReleasesAreRefusedInOneSentence(t *testing.T) {
 	}
 }
 
-func TestBadMirrorsAreRefused(t *testing.T) {
+func TestExtractFile_InvalidMirrorsRejected(t *testing.T) {
 	s := newServer(t, allowEveryRequest)
 	release := publishRelease(t, s, newComponentImage(t))
 	for name, test := range map[string]struct{ path, want string }{

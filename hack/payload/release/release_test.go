@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/hack/payload/release/releasetest"
 )
 
-func TestAFileComesOutOfARelease(t *testing.T) {
+func TestExtractFile_FromReleaseImage(t *testing.T) {
 	s := newServer(t, allowEveryRequest)
 	byDigest := publishRelease(t, s, newComponentImage(t))
 	for name, source := range map[string]string{
@@ -56,7 +56,7 @@ func newAddendum(architecture string, image v1.Image) mutate.IndexAddendum {
 		Platform: &v1.Platform{OS: "linux", Architecture: architecture}}}
 }
 
-func TestAReleaseOnDiskNeedsNoNetwork(t *testing.T) {
+func TestExtractFile_ReleaseOnDiskNeedsNoNetwork(t *testing.T) {
 	ovn := newComponentImage(t)
 	release := releasetest.Release(t, "amd64", map[string]string{"ovn-kubernetes": "quay.invalid/ocp@" + digestOf(t, ovn)})
 	got, origin, err := extractComponentFile(t, writeLayout(t, ovn, release), "")
@@ -66,7 +66,7 @@ func TestAReleaseOnDiskNeedsNoNetwork(t *testing.T) {
 	}
 }
 
-func TestImagesOfAReleaseComeFromMirrors(t *testing.T) {
+func TestExtractFile_ImagesPulledFromMirrors(t *testing.T) {
 	const source = "quay.invalid/openshift-release-dev/ocp-v4.0-art-dev"
 	s := newServer(t, allowEveryRequest)
 	ovn := newComponentImage(t)
@@ -97,7 +97,7 @@ func TestImagesOfAReleaseComeFromMirrors(t *testing.T) {
 	})
 }
 
-func TestARegistryThatMustNotBeAskedIsNot(t *testing.T) {
+func TestExtractFile_NeverContactSourceHonored(t *testing.T) {
 	s := newServer(t, allowEveryRequest)
 	release := publishRelease(t, s, newComponentImage(t))
 	mirrors := writeTempFile(t, "kind: ImageDigestMirrorSet\nspec:\n  imageDigestMirrors:\n  - source: "+s.host+
@@ -111,7 +111,7 @@ func TestARegistryThatMustNotBeAskedIsNot(t *testing.T) {
 	}
 }
 
-func TestThePullSecretOpensTheRegistry(t *testing.T) {
+func TestExtractFile_PullSecretAuthenticates(t *testing.T) {
 	ready := false // the registry is filled first
 	s := newServer(t, func(r *http.Request) bool {
 		user, password, _ := r.BasicAuth()

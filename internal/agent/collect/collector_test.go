@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-func TestEventsThatMayHoldSecretsOfOthersAreLeftOut(t *testing.T) {
+func TestIsNodeEvent_ExcludesEventsWithForeignSecrets(t *testing.T) {
 	for name, c := range map[string]struct {
 		source   string
 		id       uint32
@@ -53,7 +53,7 @@ func (l logs) Read(_ context.Context, log string, each func(host.LoggedEvent) bo
 	return nil
 }
 
-func TestALogThatCannotBeReadLeavesTheOther(t *testing.T) {
+func TestEventsSince_UnreadableLogDoesNotHideOther(t *testing.T) {
 	now := time.Unix(1<<30, 0)
 	for broken, other := range map[string]string{"Application": "System", "System": "Application"} {
 		t.Run(broken, func(t *testing.T) {
@@ -98,7 +98,7 @@ func fullResult(message, commandLine string) *agentapi.Result {
 	return &agentapi.Result{Collected: s}
 }
 
-func TestTheCollectedStateIsNoLongerThanItsLineMayBe(t *testing.T) {
+func TestFit_LimitsLineLength(t *testing.T) {
 	for name, c := range map[string]struct {
 		message, commandLine string
 		shortened            []string
@@ -137,7 +137,7 @@ func TestTheCollectedStateIsNoLongerThanItsLineMayBe(t *testing.T) {
 	}
 }
 
-func TestAShortCollectionIsNotChanged(t *testing.T) {
+func TestFit_ShortResultUnchanged(t *testing.T) {
 	result := &agentapi.Result{Collected: &agentapi.Collected{Events: []agentapi.Event{{Log: "Application"}, {Log: "System"}}}}
 	Fit(result)
 	if len(result.Collected.Events) != 2 || len(result.Collected.Unknown) > 0 {

@@ -69,7 +69,7 @@ func (d *layeredDrive) Destroy(ctx context.Context, path string) error {
 }
 
 // R-064
-func TestLayersHoldUpARemovalForSomeMinutesOnly(t *testing.T) {
+func TestRemovePath_WaitsLimitedTimeForLayers(t *testing.T) {
 	root := nodespec.LayersDirectory[:strings.LastIndex(nodespec.LayersDirectory, `\`)]
 	always := func(int) bool { return true }
 	remove := func(t *testing.T, ctx context.Context, drive *layeredDrive) (advice string, elapsed time.Duration) {

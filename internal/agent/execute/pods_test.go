@@ -48,7 +48,7 @@ func (r *hungRuntime) End(ctx context.Context, _, _ string) error {
 }
 
 //
-func TestARuntimeThatHangsHoldsUpARemovalForSomeMinutesOnly(t *testing.T) {
+func TestEndPods_WaitsLimitedTimeForHungRuntime(t *testing.T) {
 	endPods := func(t *testing.T, runtime *hungRuntime) (advice string, elapsed time.Duration) {
 		t.Helper()
 		start := time.Unix(1<<30, 0)

@@ -84,7 +84,7 @@ func (a *agents) runBefore(p *fake.Process, n int, action func()) {
 
 // The former holder has died. While the first process removes the dead lock, the second and the third acquire
 // it.
-func TestOneProcessHoldsTheLockAlsoWhenSeveralRemoveADeadOne(t *testing.T) {
+func TestLock_OneHolderAfterConcurrentStaleRemoval(t *testing.T) {
 	t.Parallel()
 	operations := operationsOfTheRemoval(t)
 	for second, at := range operations {
@@ -130,7 +130,7 @@ func operationsOfTheRemoval(t *testing.T) (operations []string) {
 	return operations
 }
 
-func TestAProcessThatIsKilledWhileItRemovesADeadLockKeepsNobodyOut(t *testing.T) {
+func TestLock_AcquiredAfterKillDuringStaleRemoval(t *testing.T) {
 	t.Parallel()
 	for i, at := range operationsOfTheRemoval(t) {
 		t.Run(fmt.Sprintf("before %s (%d)", at, i+1), func(t *testing.T) {

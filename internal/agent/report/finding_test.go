@@ -34,7 +34,7 @@ func failedStep(name, message string) Outcome {
 	return withSpec(Outcome{Failure: &agentapi.Failure{Reason: agentapi.ReasonStepFailed, Step: name, Message: message}})
 }
 
-func TestTheConditionOfAHost(t *testing.T) {
+func TestFinding_ConditionMatchesHostState(t *testing.T) {
 	inSync := finding{}.withOutcome(withSpec(Outcome{}), compared)
 	drifted := inSync.withOutcome(failedStep("StartService a", "process 7 ended"), compared)
 	for name, c := range map[string]struct {
@@ -120,7 +120,7 @@ func TestTheConditionOfAHost(t *testing.T) {
 }
 
 // The API server silently drops unknown fields.
-func TestTheConditionIsWhatTheAPITakes(t *testing.T) {
+func TestFinding_ConditionIsValidForAPI(t *testing.T) {
 	endless := strings.Repeat("ä\x00\xff", 2000)
 	f := finding{}
 	for i := range 3 * maxConditionRepairs {

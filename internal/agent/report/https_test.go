@@ -77,7 +77,7 @@ func (c call) sendPatch(ctx context.Context, h report.HTTPS) (int, []byte, error
 	return h.Send(ctx, c.as, http.MethodPatch, c.url, []byte(`{"status":{}}`))
 }
 
-func TestRequestsOverHTTPS(t *testing.T) {
+func TestHTTPS_SendsToTrustedServerOnly(t *testing.T) {
 	s := newSigner(t)
 	newServer := func(t *testing.T, answer http.HandlerFunc) (*httptest.Server, func() []reporttest.Received) {
 		return reporttest.NewServer(t, s.certificate, answer)

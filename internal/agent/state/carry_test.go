@@ -55,7 +55,7 @@ func ledgerObjects(document map[string]any) []map[string]any {
 }
 
 // Fields added to the ledger by a later agent survive a write by this agent.
-func TestWhatTheAgentDoesNotKnowIsKept(t *testing.T) {
+func TestMergeUnknown_KeepsUnknownFields(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		present := mustDecode(t, mustEncode(t, someLedger())).(map[string]any)
 		known := mustDecode(t, mustEncode(t, someLedger()))
@@ -80,7 +80,7 @@ func TestWhatTheAgentDoesNotKnowIsKept(t *testing.T) {
 	})
 }
 
-func TestWhatBelongsToAnEntryGoesWithIt(t *testing.T) {
+func TestMergeUnknown_DropsFieldsOfRemovedEntry(t *testing.T) {
 	present := mustDecode(t, mustEncode(t, someLedger())).(map[string]any)
 	for _, object := range ledgerObjects(present)[1:] {
 		object["owner"] = "later"
@@ -101,7 +101,7 @@ func TestWhatBelongsToAnEntryGoesWithIt(t *testing.T) {
 	}
 }
 
-func TestWhatThisAgentForgetsStaysForgotten(t *testing.T) {
+func TestMergeUnknown_ClearedFieldsStayCleared(t *testing.T) {
 	present := someLedger()
 	present.Refusal, present.Removing = &plan.Refusal{Reason: "refused"}, true
 	data, err := mergeUnknown(mustEncode(t, present), mustEncode(t, someLedger()))

@@ -42,7 +42,7 @@ func newRecordingWriter() (*Writer, *stored, *clocktesting.FakeClock) {
 	return w, k, on
 }
 
-func TestWhatAVerbSaysIsKept(t *testing.T) {
+func TestWriter_RecordsCommandOutput(t *testing.T) {
 	w, k, _ := newRecordingWriter()
 	w.Plan(plan.Plan{Steps: []plan.Step{{Name: "StartService kubelet"}}})
 	w.Step(agentapi.Step{Name: "StartService kubelet", Index: 1, Of: 1, State: agentapi.StepDone})
@@ -63,7 +63,7 @@ func TestWhatAVerbSaysIsKept(t *testing.T) {
 	}
 }
 
-func TestALongVerbIsKeptWhileItRuns(t *testing.T) {
+func TestWriter_RecordsLongCommandWhileRunning(t *testing.T) {
 	w, k, on := newRecordingWriter()
 	for _, name := range []string{"one", "two", "three"} {
 		on.Step(700 * time.Millisecond)
@@ -74,7 +74,7 @@ func TestALongVerbIsKeptWhileItRuns(t *testing.T) {
 	}
 }
 
-func TestALastLineThatCannotBeKeptEndsNothing(t *testing.T) {
+func TestWriter_FailedRecordDoesNotEndCommand(t *testing.T) {
 	w, k, on := newRecordingWriter()
 	k.broken = true
 	on.Step(time.Minute)
@@ -86,7 +86,7 @@ func TestALastLineThatCannotBeKeptEndsNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptIsBoundedAndHasTheEnd(t *testing.T) {
+func TestWriter_RecordIsBoundedAndKeepsEnd(t *testing.T) {
 	w, k, on := newRecordingWriter()
 	for range 2000 {
 		on.Step(time.Minute)

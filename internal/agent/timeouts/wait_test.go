@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agentapi"
 )
 
-func TestWorkWithoutALimitGivesSignsOfLifeForAsLongAsItTakes(t *testing.T) {
+func TestOperation_WithoutTimeoutReportsProgressUntilDone(t *testing.T) {
 	on := clocktesting.NewFakeClock(time.Unix(0, 0))
 	lines := make(chan string, 16) // larger than the number of reads
 	operation := Operation{What: "removing C:\\a", Progress: func(format string, arguments ...any) {
@@ -67,7 +67,7 @@ func collectHeartbeats(on *clocktesting.FakeClock, waiters int, heartbeats <-cha
 // eventTimeout is the timeout of a test for immediate events.
 const eventTimeout = 10 * time.Second
 
-func TestWorkEndsWithItsGraceWhateverTheActionDoes(t *testing.T) {
+func TestOperation_EndsAfterGracePeriod(t *testing.T) {
 	run := func(ctx context.Context, waiters int, action func(context.Context) error) ([]string, error) {
 		on, heartbeats, ended := clocktesting.NewFakeClock(time.Unix(0, 0)), make(chan string), make(chan error, 1)
 		operation := Operation{Timeout: 10 * time.Minute, GracePeriod: 5 * time.Minute, What: "enabling a feature", Remedy: "Restart the host"}

@@ -20,7 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/admission"
 )
 
-func TestThePoliciesAreInForceAndStaySo(t *testing.T) {
+func TestPolicies_EnforcedAndRestored(t *testing.T) {
 	f := newFixture(t, "")
 	ctx := t.Context()
 
@@ -121,7 +121,7 @@ func (f *fixture) newReconciler() (*admission.Reconciler, *events.FakeRecorder) 
 }
 
 //
-func TestThePoliciesGoWithTheOperatorsNamespace(t *testing.T) {
+func TestPolicies_DeletedWithOperatorNamespace(t *testing.T) {
 	f := newFixture(t, "windows-operator-to-be-removed")
 	for _, name := range policyNames() {
 		for _, object := range []client.Object{policyOf(name), bindingOf(name)} {
@@ -176,7 +176,7 @@ func (f *fixture) deleteWithPolicies() {
 }
 
 //
-func TestAnotherNamespaceTakesThePoliciesOver(t *testing.T) {
+func TestPolicies_AdoptedByOtherNamespace(t *testing.T) {
 	first := newFixture(t, "")
 	requireNoError(t, first.running.Stop())
 	requireNoError(t, first.env.Close())

@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/admission"
 )
 
-func TestCloudNodeManagerOnAWindowsNodeMayChangeItsOwnNodeOnly(t *testing.T) {
+func TestCloudNodeManagers_MayChangeOwnNodeOnly(t *testing.T) {
 	f := newFixture(t, "")
 	f.createObjects(windowsNode(ownNode), windowsNode(otherNode), linuxNode("worker-0"))
 	const group = "system:cloud-node-managers"
@@ -73,7 +73,7 @@ func TestCloudNodeManagerOnAWindowsNodeMayChangeItsOwnNodeOnly(t *testing.T) {
 }
 
 // A policy that refuses every evaluated request reveals which requests are evaluated.
-func TestThePolicyForKubeletsIsNotEvaluatedForLinuxNodes(t *testing.T) {
+func TestKubelets_PolicyNotEvaluatedForLinuxNodes(t *testing.T) {
 	f := newFixture(t, "")
 	f.createObjects(windowsNode(ownNode), linuxNode("worker-0"))
 	const name = "refuses-all"
@@ -105,7 +105,7 @@ func TestThePolicyForKubeletsIsNotEvaluatedForLinuxNodes(t *testing.T) {
 	})
 }
 
-func TestAKubeletMayNotWriteWhatTheOperatorNotes(t *testing.T) {
+func TestKubelets_MayNotWriteOperatorAnnotations(t *testing.T) {
 	f := newFixture(t, "")
 	marked := windowsNode(ownNode)
 	marked.Annotations = map[string]string{v1alpha1.AnnotationInstance: "instance",

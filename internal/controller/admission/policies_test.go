@@ -8,7 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 )
 
-func TestEveryPolicyIsAboutFewAndFailsClosed(t *testing.T) {
+func TestGuards_MatchFewAndFailClosed(t *testing.T) {
 	for _, g := range Guards() {
 		t.Run(g.Policy.Name, func(t *testing.T) {
 			spec := g.Policy.Spec

@@ -63,7 +63,7 @@ func (b *bench) drainEvents() string {
 	return strings.Join(recorded, "\n")
 }
 
-func TestPoliciesAreWrittenOnceAndThenLeftAlone(t *testing.T) {
+func TestReconcile_PoliciesWrittenOnceIfUnchanged(t *testing.T) {
 	b := newBench(t)
 	if after, err := b.reconcile(); err != nil || after != checkInterval || b.writes != 2*len(Guards()) {
 		t.Fatalf("%d writes, the next look is in %s, error %v", b.writes, after, err)
@@ -100,7 +100,7 @@ func TestPoliciesAreWrittenOnceAndThenLeftAlone(t *testing.T) {
 	})
 }
 
-func TestAPolicyThatTheAPIServerRefusesHoldsUpNoOther(t *testing.T) {
+func TestReconcile_RefusedPolicyBlocksNoOtherPolicy(t *testing.T) {
 	b := newBench(t)
 	b.refusedName = CloudNodeManagers
 	for range 2 {
@@ -130,7 +130,7 @@ func TestAPolicyThatTheAPIServerRefusesHoldsUpNoOther(t *testing.T) {
 }
 
 //
-func TestAnOperatorWhoseNamespaceGoesMakesNothing(t *testing.T) {
+func TestReconcile_CreatesNothingWithoutNamespace(t *testing.T) {
 	b := newBench(t)
 	if err := b.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "wmco"}}); err != nil {
 		t.Fatal(err)

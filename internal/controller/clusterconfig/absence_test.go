@@ -169,7 +169,7 @@ func pullSecretFor(registry string) *corev1.Secret {
 }
 
 // L-02
-func TestASecretThatIsAbsentForAMomentChangesNoNode(t *testing.T) {
+func TestAbsence_BriefSecretAbsenceChangesNoNode(t *testing.T) {
 	t.Run("deleted and made again, it is one change", func(t *testing.T) {
 		a, first, second := newFixture(t), servingCertificate(t), servingCertificate(t)
 		a.createSecret(first)
@@ -283,7 +283,7 @@ func (a *fixture) expectProxy(want string) {
 }
 
 // L-01
-func TestAProxyThatIsAbsentForAMomentChangesNoNode(t *testing.T) {
+func TestAbsence_BriefProxyAbsenceChangesNoNode(t *testing.T) {
 	const address = "http://proxy.example.com:3128"
 	proxy := func() *configv1.Proxy {
 		return &configv1.Proxy{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}, Status: configv1.ProxyStatus{HTTPSProxy: address}}
@@ -312,7 +312,7 @@ func TestAProxyThatIsAbsentForAMomentChangesNoNode(t *testing.T) {
 }
 
 // L-03
-func TestMirrorsThatAreNotServedForAMomentChangeNoNode(t *testing.T) {
+func TestAbsence_BrieflyUnservedMirrorsChangeNoNode(t *testing.T) {
 	for name, unserved := range map[string]error{
 		"a general 404": apierrors.NewGenericServerResponse(http.StatusNotFound, "list",
 			schema.GroupResource{Group: configv1.GroupName, Resource: "imagedigestmirrorsets"}, "", "404 page not found", 0, true),
@@ -339,7 +339,7 @@ func TestMirrorsThatAreNotServedForAMomentChangeNoNode(t *testing.T) {
 	}
 }
 
-func TestAnAbsenceEndsWhenTheObjectIsThereDuringAFault(t *testing.T) {
+func TestAbsence_EndsIfObjectExistsDuringFault(t *testing.T) {
 	const address = "http://proxy.example.com:3128"
 	proxy := func() *configv1.Proxy {
 		return &configv1.Proxy{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}, Status: configv1.ProxyStatus{HTTPSProxy: address}}
@@ -362,7 +362,7 @@ func TestAnAbsenceEndsWhenTheObjectIsThereDuringAFault(t *testing.T) {
 	a.expectProxy("")
 }
 
-func TestAnAbsenceOfWhichNothingIsKnownCountsAtOnce(t *testing.T) {
+func TestAbsence_AppliesAtOnceWithoutGoodRead(t *testing.T) {
 	t.Run("when the operator was started during it", func(t *testing.T) {
 		a, secret := newFixture(t), servingCertificate(t)
 		a.createSecret(secret)
@@ -386,7 +386,7 @@ func TestAnAbsenceOfWhichNothingIsKnownCountsAtOnce(t *testing.T) {
 }
 
 // The operator still follows the rest of the cluster, and no exporter falls back to plain HTTP.
-func TestACertificateThatCannotBeUsedIsANotice(t *testing.T) {
+func TestReconcile_UnusableCertificateIsNotice(t *testing.T) {
 	for name, data := range map[string]map[string][]byte{
 		"an empty Secret": nil,
 		"no key":          {corev1.TLSCertKey: servingCertificate(t).Data[corev1.TLSCertKey]},
@@ -424,7 +424,7 @@ func TestACertificateThatCannotBeUsedIsANotice(t *testing.T) {
 	}
 }
 
-func TestASecretIsKeptFromTheLastGoodRead(t *testing.T) {
+func TestAbsence_SecretKeptFromLastGoodRead(t *testing.T) {
 	t.Run("when it was garbage before it was deleted", func(t *testing.T) {
 		a, secret, garbage := newFixture(t), servingCertificate(t), servingCertificate(t)
 		garbage.Data[corev1.TLSPrivateKeyKey] = nil
@@ -469,7 +469,7 @@ func TestASecretIsKeptFromTheLastGoodRead(t *testing.T) {
 	})
 }
 
-func TestOneReadOfTheClusterRequestsEachObjectOnce(t *testing.T) {
+func TestReconcile_RequestsEachObjectOnce(t *testing.T) {
 	a := newFixture(t)
 	if len(a.requested) < 8 {
 		t.Errorf("only %d objects were requested", len(a.requested))

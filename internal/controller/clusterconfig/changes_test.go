@@ -6,7 +6,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-func TestAChangeWaitsForNoReader(t *testing.T) {
+func TestSource_ChangeWaitsForNoReader(t *testing.T) {
 	s := NewSource(nil, "wmco")
 	idle, busy := s.Changes(), s.Changes()
 	for _, version := range []string{"4.20.1", "4.20.2", "4.20.3"} {

@@ -193,7 +193,7 @@ func (r *running) renderedConfigName(t *testing.T) string {
 }
 
 // R-114, D-3, L-01, L-02, L-03
-func TestAChangeOfAnythingThatIsReadLeadsToARead(t *testing.T) {
+func TestController_ChangeOfReadObjectTriggersRead(t *testing.T) {
 	r := start(t)
 	named := func(o client.Object, name string) client.Object { o.SetName(name); return o }
 	mirrors := []client.Object{named(&configv1.ImageDigestMirrorSet{}, "change-"+r.namespace),
@@ -290,7 +290,7 @@ func hasAll(text string, words []string) bool {
 }
 
 // the cluster of the lab is one patch version below the minimum of a release, and is upgraded.
-func TestAPatchVersionThatIsTooLowIsToldUntilTheClusterIsUpgraded(t *testing.T) {
+func TestController_LowPatchVersionReportedUntilUpgrade(t *testing.T) {
 	line := support.ReleaseLine{Operator: 12, Minors: []support.Minor{{OpenShift: "5.0", Kubernetes: "1.36", MinPatch: 4}}}
 	r := startLine(t, line)
 	setVersion := func(version string) {
@@ -313,7 +313,7 @@ func TestAPatchVersionThatIsTooLowIsToldUntilTheClusterIsUpgraded(t *testing.T) 
 }
 
 //
-func TestTheOperatorsOwnStatus(t *testing.T) {
+func TestController_ReportsUnsupportedNetwork(t *testing.T) {
 	r := start(t)
 	setNetwork := func(plugin string) {
 		network := &configv1.Network{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestAuthoritiesOfClientsAreKeptFromTheLastGoodRead(t *testing.T) {
+func TestAbsence_KeepsLastGoodClientCA(t *testing.T) {
 	authority := string(servingCertificate(t).Data[corev1.TLSCertKey])
 	clients := func(bundle string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{

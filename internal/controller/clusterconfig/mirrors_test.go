@@ -41,7 +41,7 @@ func (a *fixture) expectMirrors(want int) {
 }
 
 // L-03
-func TestTheLastMirrorSetIsMissedForAWhile(t *testing.T) {
+func TestMirrors_LastSetKeptDuringGracePeriod(t *testing.T) {
 	t.Run("a definition that is replaced, with its mirror sets, changes no node", func(t *testing.T) {
 		a := newFixture(t)
 		a.createMirrorSet("a", "quay.io")
@@ -87,7 +87,7 @@ func TestTheLastMirrorSetIsMissedForAWhile(t *testing.T) {
 
 // The real API server deletes the objects of a definition before the definition, and serves the kind meanwhile.
 // L-03
-func TestADefinitionThatIsDeletedTakesNoMirrorsAtOnce(t *testing.T) {
+func TestMirrors_KeptBrieflyAfterCRDDeletion(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Unix(1<<30, 0)) // the test controls the 20 seconds
 	r := startAt(t, support.CurrentLine(), clock)
 	hosts := func() int {

@@ -63,7 +63,7 @@ func (r *running) listUnsupportedNotes(ctx context.Context) ([]string, error) {
 }
 
 // L-03
-func TestASettingThatIsNotFollowedIsAnEventOfItsOwn(t *testing.T) {
+func TestController_EachUnsupportedSettingReported(t *testing.T) {
 	r := start(t)
 	set := &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: "events-" + r.namespace},
 		Spec: configv1.ImageDigestMirrorSetSpec{
@@ -199,7 +199,7 @@ func (r *running) annotateInfrastructure(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerNeedNotHaveAllKinds(t *testing.T) {
+func TestController_OptionalKindsMayBeMissing(t *testing.T) {
 	restore := withoutOptionalKinds(t)
 	r := start(t)
 	if facts, err := r.Current(); err != nil || len(facts.Registries.Hosts) > 0 {

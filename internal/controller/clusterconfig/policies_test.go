@@ -27,7 +27,7 @@ func (r *running) expectReported(t *testing.T, objects map[string]client.Object)
 	}
 }
 
-func TestASettingOfTheMachineConfigOperatorIsReportedOnceItIsCreated(t *testing.T) {
+func TestController_NewMachineConfigSettingReported(t *testing.T) {
 	r := start(t)
 	r.waitForReads(t)
 	name := "settings-" + r.namespace
@@ -48,7 +48,7 @@ func TestASettingOfTheMachineConfigOperatorIsReportedOnceItIsCreated(t *testing.
 	})
 }
 
-func TestASignaturePolicyIsReportedOnceItIsCreated(t *testing.T) {
+func TestController_NewSignaturePolicyReported(t *testing.T) {
 	r := start(t)
 	r.waitForReads(t)
 	policy := configv1.ImageSigstoreVerificationPolicy{RootOfTrust: configv1.PolicyRootOfTrust{

@@ -11,7 +11,7 @@ import (
 
 // The operator reads the configuration of the Linux workers through the API, and does not request it from a machine
 // config server. An earlier read must not replace a configuration that no longer exists. R-100, D-3
-func TestARenderedConfigurationThatCannotBeUsedIsToldAndIsNotFollowed(t *testing.T) {
+func TestReconcile_UnusableRenderedConfigReportedNotFollowed(t *testing.T) {
 	rendered := &machineconfigv1.MachineConfig{ObjectMeta: metav1.ObjectMeta{Name: "rendered-worker-1"}}
 	for name, test := range map[string]struct {
 		mutate  func(*fixture) error

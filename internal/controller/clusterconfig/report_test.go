@@ -119,7 +119,7 @@ func expectMetric(t *testing.T, reason string, value float64) {
 }
 
 //
-func TestTheOperatorTellsThatItCannotServeTheCluster(t *testing.T) {
+func TestReportSupport_UnsupportedClusterReported(t *testing.T) {
 	fault := &cluster.Error{Object: "Infrastructure cluster", Message: "it does not exist."}
 	t.Run("a cluster that is supported from the beginning is worth no event", func(t *testing.T) {
 		r := newTrial(t, newOperatorCondition())

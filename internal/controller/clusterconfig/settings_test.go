@@ -43,7 +43,7 @@ func (r *trial) reportNotices(t *testing.T, notices ...cluster.Notice) []string 
 }
 
 // L-03
-func TestTheOperatorTellsWhichSettingsAreNotFollowed(t *testing.T) {
+func TestReportSettings_UnsupportedSettingsReportedOnce(t *testing.T) {
 	const first = "Warning SettingUnsupported ImageDigestMirrorSet a, spec.imageDigestMirrors[0]: Not followed."
 	t.Run("each once", func(t *testing.T) {
 		r := newTrial(t)
@@ -104,7 +104,7 @@ func TestTheOperatorTellsWhichSettingsAreNotFollowed(t *testing.T) {
 	})
 }
 
-func TestAnEventRefersToWhatItIsAbout(t *testing.T) {
+func TestNoticeReference_RefersToObject(t *testing.T) {
 	for object, want := range map[string]corev1.ObjectReference{
 		"ImageTagMirrorSet a": {Kind: "ImageTagMirrorSet", Name: "a", FieldPath: "f", ResourceVersion: "7"},
 		"Secret openshift-config/pull-secret": {Kind: "Secret", Namespace: "openshift-config", Name: "pull-secret",

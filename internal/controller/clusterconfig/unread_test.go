@@ -8,7 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-func TestUntilAReadIsGoodItIsKnownWhyNoneWas(t *testing.T) {
+func TestCurrent_ReportsFailureUntilFirstGoodRead(t *testing.T) {
 	a := newFixture(t)
 	a.start()
 	for _, failure := range []string{"the pull secret is not to be read", "the API server is away"} {

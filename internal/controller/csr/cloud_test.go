@@ -37,7 +37,7 @@ func newCloudNode() *corev1.Node {
 }
 
 //
-func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
+func TestServing_ListedCloudHostGetsOwnNames(t *testing.T) {
 	names, addresses := []string{winNode, cloudName, publicName}, []string{privateIP, publicIP}
 	for name, objects := range map[string][]client.Object{
 		"with what the cloud has given the Node": {newListedInstance(), newCloudNode()},
@@ -106,7 +106,7 @@ func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
 }
 
 //
-func TestANodeThatClaimsToBeTheAPIServerGetsNoCertificateForIt(t *testing.T) {
+func TestServing_APIServerNamesNotApproved(t *testing.T) {
 	names, addresses := []string{winNode, cloudName, publicName}, []string{privateIP, publicIP}
 	for _, address := range []corev1.NodeAddress{
 		{Type: corev1.NodeInternalDNS, Address: "api-int.lab.example.com"}, {Type: corev1.NodeExternalDNS,

@@ -225,7 +225,7 @@ func (s *stage) awaitSigned(names ...string) {
 // in a cluster with fifty Linux nodes, only the requests of the Windows node are
 // decided: requests from before the operator started, new requests, and requests from a time when the operator was
 // down.
-func TestAmongFiftyLinuxNodesOnlyTheWindowsNodesRequestsAreTouched(t *testing.T) {
+func TestController_DecidesRequestsOfWindowsNodesOnly(t *testing.T) {
 	s := newStage(t)
 	var foreign []*certificatesv1.CertificateSigningRequest
 	for i := range 50 {
@@ -272,7 +272,7 @@ func TestAmongFiftyLinuxNodesOnlyTheWindowsNodesRequestsAreTouched(t *testing.T)
 }
 
 // a kubelet creates its request while registering the Node, before the operator observes the Node.
-func TestARequestFromBeforeItsNodeWasBoundIsApprovedThen(t *testing.T) {
+func TestController_EarlyRequestApprovedAfterBind(t *testing.T) {
 	s := newStage(t)
 	s.run()
 	instance := s.createInstance("win-b")

@@ -25,7 +25,7 @@ import (
 )
 
 //
-func TestServingCertificatesOfHostsOfMachines(t *testing.T) {
+func TestServing_MachineHostGetsOwnNames(t *testing.T) {
 	t.Run("with the host's own name and address are approved, whether or not the Machine can be read", func(t *testing.T) {
 		if approved, events := decideRequest(t, newServingRequest(t, winNode, []string{winNode}, privateIP), newMachineInstance(), newRegisteredNode()); !approved {
 			t.Errorf("it is refused: %q", events)
@@ -83,7 +83,7 @@ func TestServingCertificatesOfHostsOfMachines(t *testing.T) {
 	})
 }
 
-func TestARefusalIsToldOnce(t *testing.T) {
+func TestReconcile_RefusalReportedOnce(t *testing.T) {
 	csr := newServingRequest(t, winNode, []string{winNode, "api-int.lab.example.com"}, privateIP)
 	f := newFixture(t, newMachineInstance(), newRegisteredNode(), csr)
 	for range 2 {
@@ -105,7 +105,7 @@ func TestARefusalIsToldOnce(t *testing.T) {
 
 // A compromised node can create any number of requests. The operator must not emit as many events, or read the
 // cluster for each request every minute.
-func TestANodeThatAsksWithoutEndIsAnsweredAFewTimes(t *testing.T) {
+func TestReconcile_RequestFloodIsLimited(t *testing.T) {
 	objects := []client.Object{newMachineInstance(), newRegisteredNode()}
 	created := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	for i := range 5 * maxTrackedRequests {
@@ -151,7 +151,7 @@ func TestANodeThatAsksWithoutEndIsAnsweredAFewTimes(t *testing.T) {
 }
 
 //
-func TestRenewalsOfClientCertificates(t *testing.T) {
+func TestRenewal_ApprovedForOwnNodeOnly(t *testing.T) {
 	t.Run("of a node of ours by itself for itself are approved", func(t *testing.T) {
 		if approved, events := decideRequest(t, newRenewalRequest(t, "system:node:"+winNode, winNode), newMachineInstance(), newRegisteredNode()); !approved ||
 			len(events) > 0 {
@@ -185,7 +185,7 @@ func TestRenewalsOfClientCertificates(t *testing.T) {
 }
 
 //
-func TestForgedRequestsAreDenied(t *testing.T) {
+func TestReconcile_ForgedRequestDenied(t *testing.T) {
 	for signer, csr := range map[string]*certificatesv1.CertificateSigningRequest{
 		"serving":   newServingRequest(t, "master-0", []string{"master-0"}, "10.0.0.3"),
 		"renewal":   newRenewalRequest(t, "system:node:"+winNode, "master-0"),
@@ -218,7 +218,7 @@ func TestForgedRequestsAreDenied(t *testing.T) {
 }
 
 // The cluster approves renewals too, and often decides first.
-func TestARequestThatOthersHaveDecidedOnIsTheirs(t *testing.T) {
+func TestReconcile_ForeignDecisionNotChanged(t *testing.T) {
 	requests := certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests")
 	decidedElsewhere := func(f *fixture, t *testing.T) {
 		t.Helper()
@@ -287,7 +287,7 @@ func TestARequestThatOthersHaveDecidedOnIsTheirs(t *testing.T) {
 }
 
 // a foreign request causes no read and no write.
-func TestRequestsOfFiftyLinuxNodesAreLeftAlone(t *testing.T) {
+func TestReconcile_LinuxRequestsCauseNoAPICalls(t *testing.T) {
 	objects, names := []client.Object{newMachineInstance(), newRegisteredNode()}, []string{}
 	for i := range 50 {
 		node := fmt.Sprintf("worker-%d", i)
@@ -333,7 +333,7 @@ func (c *countingReader) List(ctx context.Context, list client.ObjectList, optio
 }
 
 //
-func TestARequestWaitsForItsNode(t *testing.T) {
+func TestReconcile_RequestWaitsForNode(t *testing.T) {
 	csr := newServingRequest(t, winNode, []string{winNode}, privateIP)
 	f := newFixture(t, newMachineInstance(), csr)
 	counted := &countingReader{Reader: f.api}
@@ -358,7 +358,7 @@ func TestARequestWaitsForItsNode(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptInMemoryOfRequests(t *testing.T) {
+func TestStripUnusedFields_KeepsFieldsForDecision(t *testing.T) {
 	large := strings.Repeat("x", 1<<20)
 	fill := func(csr *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
 		csr.Annotations, csr.Labels = map[string]string{"a": large}, map[string]string{"b": large}

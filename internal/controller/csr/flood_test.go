@@ -39,7 +39,7 @@ func (f *fixture) createAndReconcile(t *testing.T, number int, node string, name
 	return f.reconcileRequest(t, csr.Name).RequeueAfter
 }
 
-func TestTheCostOfManyRequests(t *testing.T) {
+func TestReconcile_CostOfManyRequestsIsBounded(t *testing.T) {
 	t.Run("200 of one node that are refused as they come", func(t *testing.T) {
 		f, counted := newCountingFixture(t, newMachineInstance(), newRegisteredNode())
 		var wait []int

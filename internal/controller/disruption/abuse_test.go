@@ -19,7 +19,7 @@ import (
 
 func pausePolicy(s *v1alpha1.WindowsDisruptionPolicySpec) { s.Paused = true }
 
-func TestWhatWasLetThroughForOneReasonIsNotDoneForAnother(t *testing.T) {
+func TestGate_RepairSlotNotUsableForUpgrade(t *testing.T) {
 	shared := newWorld(t)
 	t.Run("a repair in a pause does not become an upgrade, and can be ended", func(t *testing.T) {
 		w := shared.forSubtest(t)
@@ -78,7 +78,7 @@ func TestWhatWasLetThroughForOneReasonIsNotDoneForAnother(t *testing.T) {
 }
 
 // Otherwise the missing Machine would not be counted.
-func TestAMachineThatIsBeingReplacedIsNotChangedInPlace(t *testing.T) {
+func TestGate_ReplacedMachineGetsNoOtherSlot(t *testing.T) {
 	w := newWorld(t).forSubtest(t)
 	set := w.createMachineSet("workers", 2)
 	old := w.createMachine(set, "machine-1", before)
@@ -100,7 +100,7 @@ func TestAMachineThatIsBeingReplacedIsNotChangedInPlace(t *testing.T) {
 }
 
 // A kubelet may write annotations on its own Node.
-func TestANodeThatSaysOfItselfToHaveAVersionProvesNothing(t *testing.T) {
+func TestCanary_VersionAnnotationOfNodeNotTrusted(t *testing.T) {
 	w := newWorld(t).forSubtest(t)
 	w.editPolicy(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.CanarySoak = &metav1.Duration{Duration: time.Hour} })
 	attacker, first, second := w.createHost("byoh-1", before), w.createHost("byoh-2", before), w.createHost("byoh-3", before)
@@ -121,7 +121,7 @@ func TestANodeThatSaysOfItselfToHaveAVersionProvesNothing(t *testing.T) {
 
 // Every policy that the API server accepts must be readable. Otherwise the operator could not list policies and
 // would not start.
-func TestWhatTheAPIServerTakesCanBeFollowedOrIsSaidToBeWrong(t *testing.T) {
+func TestPolicy_AcceptedPolicyIsReadable(t *testing.T) {
 	w := newWorld(t).forSubtest(t)
 	w.editPolicy(func(*v1alpha1.WindowsDisruptionPolicySpec) {})
 	window := func(field, value string) string {
@@ -193,7 +193,7 @@ func TestWhatTheAPIServerTakesCanBeFollowedOrIsSaidToBeWrong(t *testing.T) {
 	}
 }
 
-func TestAPolicyWithManyFaultsDoesNotHoldUpARepair(t *testing.T) {
+func TestPolicy_ManyFaultsDoNotBlockRepair(t *testing.T) {
 	w := newWorld(t).forSubtest(t)
 	w.editPolicy(func(s *v1alpha1.WindowsDisruptionPolicySpec) {
 		for i := range 100 {

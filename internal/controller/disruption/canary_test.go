@@ -48,7 +48,7 @@ func (w *world) startConfigured(name, settings string) *process {
 	return p
 }
 
-func TestSettingsThatFailOnOneNodeAreNotTriedOnOthers(t *testing.T) {
+func TestCanary_FailedSettingsNotRolledOut(t *testing.T) {
 	w := newWorld(t).forSubtest(t)
 	w.editPolicy(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.MaxUnavailable = ptr.To(intstr.FromInt32(3)) })
 	first, second, third := w.createConfiguredHost("byoh-1", settingsBefore), w.createConfiguredHost("byoh-2", settingsBefore), w.createConfiguredHost("byoh-3", settingsBefore)
@@ -120,7 +120,7 @@ func TestSettingsThatFailOnOneNodeAreNotTriedOnOthers(t *testing.T) {
 
 // The settings change again while a host is being changed. Nodes that wait for the first node with the new settings
 // must observe this.
-func TestTheEntryOfANodeSaysWhichSettingsItIsBroughtTo(t *testing.T) {
+func TestCanary_StatusHasTargetSettingsOfNode(t *testing.T) {
 	w := newWorld(t).forSubtest(t)
 	w.editPolicy(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.MaxUnavailable = ptr.To(intstr.FromInt32(3)) })
 	first, second := w.createConfiguredHost("byoh-1", settingsBefore), w.createConfiguredHost("byoh-2", settingsBefore)

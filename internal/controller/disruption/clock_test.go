@@ -11,7 +11,7 @@ import (
 )
 
 // A kubelet dates reports by the clock of the host, and may report any time.
-func TestAHostsClockSteersNobodysTurn(t *testing.T) {
+func TestGate_HostClockDoesNotAffectSlots(t *testing.T) {
 	shared := newWorld(t)
 	for name, ahead := range map[string]time.Duration{
 		"right": 0, "two hours ahead": 2 * time.Hour, "two hours behind": -2 * time.Hour, "in the year 2096": 70 * 365 * 24 * time.Hour,

@@ -28,7 +28,7 @@ func (w *world) policyCondition(name string) metav1.Condition {
 	return *found
 }
 
-func TestThePolicyIsKept(t *testing.T) {
+func TestPolicy_CreatedAndStatusRestored(t *testing.T) {
 	shared := newWorld(t)
 	t.Run("one is made where an administrator has made none, and made again when it is deleted", func(t *testing.T) {
 		w := shared.forSubtest(t)
@@ -189,7 +189,7 @@ func TestThePolicyIsKept(t *testing.T) {
 	})
 }
 
-func TestDisruptionsThatFail(t *testing.T) {
+func TestReconcile_FailedDisruptionReleasesSlot(t *testing.T) {
 	w := newWorld(t).forSubtest(t)
 	host, other := w.createHost("byoh-1", before), w.createHost("byoh-2", version)
 	p := w.start("one", false)
@@ -229,7 +229,7 @@ func TestDisruptionsThatFail(t *testing.T) {
 	}
 }
 
-func TestIdleIsSilent(t *testing.T) {
+func TestReconcile_NoWritesIfIdle(t *testing.T) {
 	w := newWorld(t).forSubtest(t)
 	set := w.createMachineSet("workers", 1)
 	w.createHost("byoh-1", version)
@@ -249,7 +249,7 @@ func TestIdleIsSilent(t *testing.T) {
 	}
 }
 
-func TestWhetherOLMMayReplaceTheOperator(t *testing.T) {
+func TestReconcile_UpgradeableFollowsDisruptionsAndKubelets(t *testing.T) {
 	w := newWorld(t).forSubtest(t)
 	object := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: condition}}
 	w.requireNoError(w.admin.Create(t.Context(), object))

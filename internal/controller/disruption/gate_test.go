@@ -18,7 +18,7 @@ import (
 )
 
 //
-func TestTwoOperatorsAtTheSameTimeKeepTheBudget(t *testing.T) {
+func TestGate_TwoOperatorsKeepBudget(t *testing.T) {
 	w := newWorld(t).forSubtest(t)
 	set := w.createMachineSet("workers", 3)
 	candidates := []*v1alpha1.WindowsInstance{

@@ -35,7 +35,7 @@ func policyOf(version string, instances ...string) *v1alpha1.WindowsDisruptionPo
 	return p
 }
 
-func TestTheGateKnowsWhatTheAPIServerHas(t *testing.T) {
+func TestGate_HoldsReadsNewestPolicy(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		cached, live policyReader
 		wrote        *v1alpha1.WindowsDisruptionPolicy

@@ -141,7 +141,7 @@ func (s *scene) nodesByInstance(settings disruptionpolicy.Settings,
 	return byName
 }
 
-func TestPoolsOfNodes(t *testing.T) {
+func TestReader_AssignsNodesToPools(t *testing.T) {
 	s := &scene{t: t}
 	s.addMachineSet("workers", 1)
 	s.addMachine("of-set", "workers", "Running", nil)
@@ -163,7 +163,7 @@ func TestPoolsOfNodes(t *testing.T) {
 	}
 }
 
-func TestNodesInService(t *testing.T) {
+func TestReader_ReportsNodesInService(t *testing.T) {
 	s := &scene{t: t}
 	s.addInstance("works", "", nil)
 	s.addNode("works", true, nil)
@@ -223,7 +223,7 @@ func TestNodesInService(t *testing.T) {
 	}
 }
 
-func TestMachinesOfSets(t *testing.T) {
+func TestReader_CountsMachinesOfSets(t *testing.T) {
 	deleting := func(m *machinev1beta1.Machine) {
 		m.DeletionTimestamp, m.Finalizers = ptr.To(metav1.NewTime(later)), []string{machinev1beta1.MachineFinalizer}
 		m.Status.Conditions = []machinev1beta1.Condition{
@@ -269,7 +269,7 @@ func TestMachinesOfSets(t *testing.T) {
 	}
 }
 
-func TestClustersWithoutTheMachineAPI(t *testing.T) {
+func TestReader_MissingMachineAPIIsNoError(t *testing.T) {
 	machines := schema.GroupResource{Group: "machine.openshift.io", Resource: "machines"}
 	for name, answer := range map[string]error{
 		"no such kind": fmt.Errorf("map: %w",

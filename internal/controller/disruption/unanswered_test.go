@@ -20,7 +20,7 @@ import (
 )
 
 // An operator that ends cancels its requests.
-func TestWithoutAnAnswerOfTheAPIServerNothingIsDecided(t *testing.T) {
+func TestGate_NoDecisionWithoutAPIResponse(t *testing.T) {
 	for name, cause := range map[string]error{"a request is canceled": context.Canceled, "a request takes too long": context.DeadlineExceeded} {
 		t.Run(name, func(t *testing.T) {
 			unanswered := fmt.Errorf("read the policy: %w", cause)
@@ -54,7 +54,7 @@ func newUnresponsiveAPI(requests chan<- struct{}) client.WithWatch {
 	})
 }
 
-func TestAnAPIServerThatDoesNotAnswerHoldsUpNoOtherPass(t *testing.T) {
+func TestGate_UnresponsiveAPIBlocksNoOtherReconcile(t *testing.T) {
 	request := disruptionpolicy.Request{Instance: "host", Cause: v1alpha1.CauseReboot}
 	gateOf := func(requests chan<- struct{}) *PolicyGate {
 		known := fake.NewClientBuilder().Build()

@@ -14,7 +14,7 @@ import (
 )
 
 // A review reads the complete fleet. No decision depends on a host that is not a node yet.
-func TestAHostThatJoinsCausesOneLookWhenItIsProven(t *testing.T) {
+func TestWatches_JoiningHostReviewedOnceVerified(t *testing.T) {
 	nodes := predicate.And[client.Object](queue.Changed(nodeFields), ignoreNew(isJoining))
 	instances := predicate.And[client.Object](queue.Changed(instanceFields), ignoreNew(isNotYetInService))
 	node := func(change ...func(*corev1.Node)) *corev1.Node {
@@ -75,7 +75,7 @@ func TestAHostThatJoinsCausesOneLookWhenItIsProven(t *testing.T) {
 	}
 }
 
-func TestALookDoesNotFollowFromWhatTheLastOneWrote(t *testing.T) {
+func TestWatches_OwnWriteTriggersNoReview(t *testing.T) {
 	r := &Reconciler{Gate: NewGate(Options{})}
 	policy := func(version string) *v1alpha1.WindowsDisruptionPolicy {
 		return &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}

@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-func TestMachinesThatCannotBeListedDoNotCountAsAbsent(t *testing.T) {
+func TestRead_UnlistableMachinesAreNotAbsent(t *testing.T) {
 	kind := schema.GroupKind{Group: machinev1beta1.GroupVersion.Group, Kind: "Machine"}
 	unserved := &meta.NoKindMatchError{GroupKind: kind}
 	// The response of an API server without a handler for the resource.

@@ -24,7 +24,7 @@ func newNode(name string, annotations map[string]string) *corev1.Node {
 		Labels: map[string]string{corev1.LabelOSStable: "windows"}}}
 }
 
-func TestObjectsAreFoundByWhatTheyAreKnownBy(t *testing.T) {
+func TestIndex_FindsObjectsByIndexedFields(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)

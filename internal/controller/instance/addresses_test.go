@@ -17,7 +17,7 @@ import (
 )
 
 //
-func TestWhenAHostHasMoved(t *testing.T) {
+func TestHasMoved_ComparesDNSWithLastReachedAddress(t *testing.T) {
 	leadsTo := func(addresses ...string) func(context.Context, string) ([]string, error) {
 		return func(context.Context, string) ([]string, error) { return addresses, nil }
 	}
@@ -62,7 +62,7 @@ func TestWhenAHostHasMoved(t *testing.T) {
 }
 
 // The kubelet of a host with a new address still reports Ready. R-077
-func TestAHostWhoseNameLeadsElsewhereIsLookedAtAgain(t *testing.T) {
+func TestHasMoved_NewDNSAddressTriggersFacts(t *testing.T) {
 	x, h, _ := nodeInService(t, "None", func(o *fake.Options) {})
 	x.changeSpec(x.getInstance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Address = "win.example.com" })
 	leads := x.getInstance().Status.Host.LastReachedAddress
@@ -83,7 +83,7 @@ func TestAHostWhoseNameLeadsElsewhereIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-func TestANodeGoesOnWhoseNameLeadsToNoHost(t *testing.T) {
+func TestHasMoved_UnreachableNewAddressKeepsNodeReady(t *testing.T) {
 	x := newTrial(t)
 	instance := listedInstance()
 	instance.Spec.Address = "win.example.com"

@@ -30,7 +30,7 @@ func (x *trial) reportsConfiguration(status corev1.ConditionStatus, reason, mess
 }
 
 //
-func TestTheAgentOfAReadyNodeIsRestored(t *testing.T) {
+func TestAgentCheck_RestoresAgentOfReadyNode(t *testing.T) {
 	const silent = "The agent on the host has not written this condition for 15 minutes."
 	for name, c := range map[string]struct {
 		change func(*testing.T, host.Host)
@@ -103,7 +103,7 @@ func (h *agentHost) countAccepted() int {
 }
 
 // The host controls the condition, including its absence.
-func TestAnAgentThatStaysSilentCausesFewConnections(t *testing.T) {
+func TestAgentCheck_SilentAgentCausesFewConnections(t *testing.T) {
 	for name, flips := range map[string]bool{"silent all the time": false, "silent again and again": true} {
 		t.Run(name, func(t *testing.T) {
 			x, h, _ := nodeInService(t, "None")
@@ -132,7 +132,7 @@ func TestAnAgentThatStaysSilentCausesFewConnections(t *testing.T) {
 }
 
 // A failed check is not repeated at once, and its failure is reported until the next check.
-func TestAFailedCheckOfASilentAgentIsReportedUntilTheNextOne(t *testing.T) {
+func TestAgentCheck_FailureReportedUntilNextCheck(t *testing.T) {
 	x, h, _ := nodeInService(t, "None")
 	x.Hosts.Close(machine)
 	h.off = true

@@ -33,7 +33,7 @@ func jobDurations(t *testing.T, phase string) (count uint64, seconds float64) {
 	return 0, 0
 }
 
-func TestAttemptsAreCountedByTheirOutcome(t *testing.T) {
+func TestAttempts_CountedByOutcome(t *testing.T) {
 	x := newTrial(t, listedInstance())
 	x.server = func(context.Context) (net.Conn, error) {
 		x.clock.Step(3 * time.Second)

@@ -14,7 +14,7 @@ import (
 )
 
 //
-func TestAHostThatHasNotGoneDownYetIsWaitedFor(t *testing.T) {
+func TestAwaitRestart_WaitsUntilHostIsDown(t *testing.T) {
 	const before, after = "boot-1", "boot-2"
 	for sentence, test := range map[string]struct {
 		boot  string

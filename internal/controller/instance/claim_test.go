@@ -27,7 +27,7 @@ func (m meddling) List(ctx context.Context, list client.ObjectList, options ...c
 }
 
 // Other instances ignore the claim of a paused instance, unless the claim is confirmed.
-func TestAClaimIsNotConfirmedAfterItsInstanceWasPaused(t *testing.T) {
+func TestClaim_NotConfirmedIfInstanceIsPaused(t *testing.T) {
 	for name, paused := range map[string]bool{"the instance is paused meanwhile": true, "nothing happens meanwhile": false} {
 		t.Run(name, func(t *testing.T) {
 			x := newTrial(t, listedInstance())
@@ -54,7 +54,7 @@ func TestAClaimIsNotConfirmedAfterItsInstanceWasPaused(t *testing.T) {
 
 // An operator was killed after it had written the claim of a host that never returned. The entry of the host is
 // removed, and the host of the older entry has the name.
-func TestAnAbandonedClaimHoldsUpNoOlderInstance(t *testing.T) {
+func TestClaim_AbandonedClaimBlocksNoOlderInstance(t *testing.T) {
 	younger := listedInstance()
 	younger.Name, younger.UID, younger.Spec.DesiredState = "younger", "younger-uid", v1alpha1.DesiredStateRemoved
 	younger.CreationTimestamp = metav1.NewTime(noon.Add(1))

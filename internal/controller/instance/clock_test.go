@@ -19,7 +19,7 @@ const year = 365 * 24 * time.Hour
 
 // A host is checked two minutes after the operator observed its node NotReady, regardless of the kubelet's
 // timestamps.
-func TestAHostsClockDoesNotDelayItsRepair(t *testing.T) {
+func TestClock_SkewDoesNotDelayRepair(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"a right clock": 0, "two hours ahead": 2 * time.Hour,
 		"two hours behind": -2 * time.Hour, "in the year 2096": 70 * year} {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestAHostsClockDoesNotDelayItsRepair(t *testing.T) {
 	}
 }
 
-func TestAHostWhoseClockIsOffDoesNotJoinBeforeItIsSet(t *testing.T) {
+func TestClock_SkewedHostNotJoinedBeforeCorrection(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"a year ahead": year, "local time": 2 * time.Hour,
 		"ten minutes behind": -10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestAHostWhoseClockIsOffDoesNotJoinBeforeItIsSet(t *testing.T) {
 	}
 }
 
-func TestAClockThatIsALittleOffIsAdvice(t *testing.T) {
+func TestClock_SmallSkewIsAdvice(t *testing.T) {
 	x, _, _ := hostToJoin(t, "None", func(o *fake.Options) { o.ClockOffset = 3 * time.Minute })
 	x.ahead = 3 * time.Minute
 	instance := x.joinNode()
@@ -91,7 +91,7 @@ func TestAClockThatIsALittleOffIsAdvice(t *testing.T) {
 }
 
 // The facts that the operator reads when it checks the clock again contain no certificate requests.
-func TestANodeGetsItsCertificateAfterItsClockWasSet(t *testing.T) {
+func TestClock_CertificateIssuedAfterCorrection(t *testing.T) {
 	x, h, _ := nodeInService(t, "None")
 	kubelet := x.identitiesOf()[0]
 	x.clock.Step(2 * month)
@@ -118,7 +118,7 @@ func TestANodeGetsItsCertificateAfterItsClockWasSet(t *testing.T) {
 	}
 }
 
-func TestTheRemarkAboutAClockEndsWithItsFault(t *testing.T) {
+func TestClock_AdviceEndsWithSkew(t *testing.T) {
 	const remark = "But the host's clock shows"
 	ready := func(t *testing.T, x *trial) string {
 		t.Helper()
@@ -168,7 +168,7 @@ func TestTheRemarkAboutAClockEndsWithItsFault(t *testing.T) {
 }
 
 // A wrong clock does not block a node in service. If the agent rejects a certificate, the clock is the reason.
-func TestTheClockOfANodeExplainsARefusedCertificate(t *testing.T) {
+func TestClock_SkewExplainsRejectedCertificate(t *testing.T) {
 	x := newTrial(t)
 	x.asNode(machineInstance(), x.key.Hash())
 	for name, c := range map[string]struct {

@@ -57,7 +57,7 @@ func (x *trial) awaitConfirmedName() *v1alpha1.WindowsInstance {
 }
 
 //
-func TestOnAWSANodeHasTheNameThatTheCloudGivesTheMachine(t *testing.T) {
+func TestCloudName_NamesNodeOnAWS(t *testing.T) {
 	for name, instance := range map[string]*v1alpha1.WindowsInstance{"of a Machine": machineInstance(),
 		"of windows-instances": listedInstance()} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestOnAWSANodeHasTheNameThatTheCloudGivesTheMachine(t *testing.T) {
 	}
 }
 
-func TestAHostThatTheCloudDoesNotNameIsLeftAsItIs(t *testing.T) {
+func TestCloudName_HostWithoutCloudNameNotChanged(t *testing.T) {
 	x := newTrial(t, listedInstance())
 	h := x.withAgent()
 	for range 3 {
@@ -101,7 +101,7 @@ func TestAHostThatTheCloudDoesNotNameIsLeftAsItIs(t *testing.T) {
 }
 
 //
-func TestAHostThatTakesTheNameOfAnothersMachineGetsNoCertificate(t *testing.T) {
+func TestCloudName_MismatchWithMachineGetsNoCertificate(t *testing.T) {
 	x := newTrial(t, machineInstance(), &machinev1beta1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: machine, UID: "machine-uid"},
 		Status: machinev1beta1.MachineStatus{Addresses: []corev1.NodeAddress{
@@ -123,7 +123,7 @@ func TestAHostThatTakesTheNameOfAnothersMachineGetsNoCertificate(t *testing.T) {
 
 // An earlier version named nodes on AWS after their computers. Under another name, the hosts would become second
 // nodes.
-func TestANodeThatIsOneAlreadyKeepsItsName(t *testing.T) {
+func TestCloudName_ExistingNodeKeepsName(t *testing.T) {
 	for name, metadata := range map[string]map[string]string{"the cloud gives the machine another": {"AWS": cloudName},
 		"the cloud does not say": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestANodeThatIsOneAlreadyKeepsItsName(t *testing.T) {
 }
 
 // Operators before version 12 named nodes on AWS by their private DNS names. R-153, D-7
-func TestTheNodeOfAnOlderOperatorOnAWSIsTakenOverByItsCloudsName(t *testing.T) {
+func TestCloudName_LegacyNodeAdoptedByCloudName(t *testing.T) {
 	node := legacyMachineNode()
 	node.Name = cloudName
 	node.Labels[v1alpha1.LabelBYOH] = "true"
@@ -165,7 +165,7 @@ func TestTheNodeOfAnOlderOperatorOnAWSIsTakenOverByItsCloudsName(t *testing.T) {
 
 // With another domain in the DHCP options of the VPC, the cloud reports another name. Under that name, the host
 // would be a second node, and the first node would be neither drained nor counted.
-func TestANodeWhoseMachineGetsAnotherNameKeepsItsOwn(t *testing.T) {
+func TestCloudName_ChangedCloudNameKeepsNodeName(t *testing.T) {
 	metadata := map[string]string{"AWS": machine}
 	x, h, gate := nodeInService(t, "AWS", func(o *fake.Options) { o.Metadata = metadata })
 	metadata["AWS"] = "ip-10-0-128-7.corp.example"
@@ -196,7 +196,7 @@ func TestANodeWhoseMachineGetsAnotherNameKeepsItsOwn(t *testing.T) {
 }
 
 //
-func TestAListedHostDoesNotGetTheNameOfAMachineWhoseNodeIsNotThereYet(t *testing.T) {
+func TestCloudName_NameOfProvisioningMachineNotClaimed(t *testing.T) {
 	provisioning := &machinev1beta1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: "master-3", UID: "another-uid"},
 		Status: machinev1beta1.MachineStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalDNS,
@@ -212,7 +212,7 @@ func TestAListedHostDoesNotGetTheNameOfAMachineWhoseNodeIsNotThereYet(t *testing
 	}
 }
 
-func TestClustersWithoutTheMachineAPIHaveNoNamesOfMachines(t *testing.T) {
+func TestCloudName_MissingMachineAPIIsNoError(t *testing.T) {
 	kind := machinev1beta1.GroupVersion.WithKind("MachineList").GroupKind()
 	for name, missing := range map[string]error{
 		"the API server does not know the kind": &meta.NoKindMatchError{GroupKind: kind},

@@ -20,7 +20,7 @@ func (x *trial) configurationDigest() string {
 	return want
 }
 
-func TestTheStatusHasTheSettingsThatTheNodeWasProvenWith(t *testing.T) {
+func TestConfiguration_StatusHasVerifiedDigest(t *testing.T) {
 	x, _, gate := nodeInService(t, "None")
 	proven := x.configurationDigest()
 	if got := x.getInstance().Status.ConfigurationDigest; got != proven {
@@ -51,7 +51,7 @@ func TestTheStatusHasTheSettingsThatTheNodeWasProvenWith(t *testing.T) {
 	}
 }
 
-func TestAHostThatIsBeingChangedIsSaidToBe(t *testing.T) {
+func TestConfiguration_SlotRequestMarksChangedHost(t *testing.T) {
 	x, gate := newDrainingTrial(t)
 	gate.held = nil
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
@@ -62,7 +62,7 @@ func TestAHostThatIsBeingChangedIsSaidToBe(t *testing.T) {
 }
 
 // A node that fails because of new settings blocks the rollout of these settings to other nodes.
-func TestANodeThatNewSettingsHaveBrokenHasFailedWithThem(t *testing.T) {
+func TestConfiguration_FailureRecordedWithNewSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*trial)
 		want   v1alpha1.DisruptionCause
@@ -95,7 +95,7 @@ func TestANodeThatNewSettingsHaveBrokenHasFailedWithThem(t *testing.T) {
 }
 
 // The other nodes wait for the first node with the settings, even while that node is retried for another reason.
-func TestAFailureIsForgottenWithTheSettingsAndNotBefore(t *testing.T) {
+func TestConfiguration_FailureClearedOnlyWithItsSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*trial)
 		stays  bool

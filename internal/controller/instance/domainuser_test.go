@@ -13,7 +13,7 @@ import (
 var domainUsers = []string{`CORP\jane`, "jane.doe@corp.example.com"}
 
 // R-058, R-069, L-20
-func TestAHostIsReachedAsAUserOfADomain(t *testing.T) {
+func TestConnect_LogsInAsDomainUser(t *testing.T) {
 	for _, user := range domainUsers {
 		for shell, faults := range map[string][]winhost.Fault{
 			"cmd.exe": nil, "PowerShell": {winhost.PowerShellDefaultShell},

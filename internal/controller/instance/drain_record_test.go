@@ -95,7 +95,7 @@ func (x *trial) allowEvictions(before func(pod string)) *[]string {
 
 // A change without disruptive steps is applied without a drain. If a disruptive step follows before the
 // verification, the node must be drained for that step, regardless of the number of reconciles.
-func TestADrainThatBeginsInTheMiddleOfAChangeIsNotLeftOut(t *testing.T) {
+func TestDrain_NotSkippedForLaterDisruptiveStep(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	x.changeNode(func(n *corev1.Node) {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: v1alpha1.TaintUninitialized, Effect: corev1.TaintEffectNoSchedule})
@@ -128,7 +128,7 @@ func TestADrainThatBeginsInTheMiddleOfAChangeIsNotLeftOut(t *testing.T) {
 
 // The agent has planned a change without disruption of pods. Before the apply, a file of kube-proxy changes on
 // the host, so kube-proxy must be restarted.
-func TestANodeIsDrainedIfItsHostChangesBetweenPlanAndApply(t *testing.T) {
+func TestDrain_RunsIfHostChangesAfterPlan(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	x.addPod("web")
 	evicted := x.allowEvictions(nil)
@@ -159,7 +159,7 @@ func TestANodeIsDrainedIfItsHostChangesBetweenPlanAndApply(t *testing.T) {
 	x.checkInService(gate)
 }
 
-func TestADrainIsRepeatedUntilItIsRecordedAsComplete(t *testing.T) {
+func TestDrain_RepeatedUntilRecordedAsComplete(t *testing.T) {
 	for name, c := range map[string]struct {
 		before  func(*corev1.Node)
 		repeats bool
@@ -200,7 +200,7 @@ func TestADrainIsRepeatedUntilItIsRecordedAsComplete(t *testing.T) {
 
 // Another client uncordons the node during a drain. Pods that arrive then must leave before the drain counts as
 // complete, even if the node has been cordoned again.
-func TestPodsThatComeInTheMiddleOfADrainLeaveToo(t *testing.T) {
+func TestDrain_EvictsPodsCreatedDuringDrain(t *testing.T) {
 	for name, after := range map[string]func(*corev1.Node){
 		"the node is schedulable":         func(*corev1.Node) {},
 		"the node is unschedulable again": func(node *corev1.Node) { node.Spec.Unschedulable = true },
@@ -225,7 +225,7 @@ func TestPodsThatComeInTheMiddleOfADrainLeaveToo(t *testing.T) {
 }
 
 // The list of pods was empty, and another client uncordons the node before that is recorded.
-func TestPodsThatComeAfterTheLastListOfADrainLeaveToo(t *testing.T) {
+func TestDrain_EvictsPodsCreatedAfterLastList(t *testing.T) {
 	x, h, _ := nodeInService(t, "None")
 	x.changeNode(requestReboot)
 	evicted := x.allowEvictions(nil)
@@ -251,7 +251,7 @@ func (x *trial) drainNode(ctx context.Context, s *scope.Scope) *result.Result {
 }
 
 // It is unknown when the drain by the earlier version ended, so this drain has the full timeout.
-func TestADrainWithoutARecordHasTheFullDrainTimeoutOnce(t *testing.T) {
+func TestDrain_HasFullTimeoutOnceWithoutRecord(t *testing.T) {
 	x, _ := newDrainingTrial(t)
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
 	x.addBlockedPod("kept")
@@ -277,7 +277,7 @@ func TestADrainWithoutARecordHasTheFullDrainTimeoutOnce(t *testing.T) {
 }
 
 // The next reconcile may happen after the user has cordoned the node again.
-func TestTheRecordOfADrainGoesWhenAUserMakesTheNodeSchedulable(t *testing.T) {
+func TestDrain_RecordDeletedAfterUncordon(t *testing.T) {
 	x, _ := newDrainingTrial(t)
 	x.changeNode(setDrained)
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
@@ -293,7 +293,7 @@ func TestTheRecordOfADrainGoesWhenAUserMakesTheNodeSchedulable(t *testing.T) {
 }
 
 // A pause must not keep a node out of service if the change that the node is drained for has not begun.
-func TestANodeThatIsDrainedInTheMiddleOfAHarmlessChangeIsInServiceAgainWhenTheInstanceIsPaused(t *testing.T) {
+func TestDrain_PauseReturnsNodeToService(t *testing.T) {
 	x, gate := newDrainingTrial(t)
 	x.changeNode(setDraining)
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
@@ -303,7 +303,7 @@ func TestANodeThatIsDrainedInTheMiddleOfAHarmlessChangeIsInServiceAgainWhenTheIn
 }
 
 // A drain lasts half a minute, and the Machine gets its label meanwhile.
-func TestANodeWhoseMachineIsToBeIgnoredDuringItsDrainIsInServiceAgain(t *testing.T) {
+func TestDrain_IgnoredMachineReturnsNodeToService(t *testing.T) {
 	x, gate := newDrainingTrial(t)
 	x.changeNode(setDraining)
 	x.addBlockedPod("kept")
@@ -325,7 +325,7 @@ func TestANodeWhoseMachineIsToBeIgnoredDuringItsDrainIsInServiceAgain(t *testing
 }
 
 // The next instance has no status, so the owner of the cordon is read from the Node.
-func TestANodeWhoseMachineIsToBeIgnoredIsInServiceAgainAfterItsInstanceWasDeletedDuringTheDrain(t *testing.T) {
+func TestDrain_IgnoredMachineReturnsNodeWithoutStatus(t *testing.T) {
 	x, gate := newDrainingTrial(t)
 	x.changeNode(func(n *corev1.Node) {
 		setDraining(n)
@@ -337,7 +337,7 @@ func TestANodeWhoseMachineIsToBeIgnoredIsInServiceAgainAfterItsInstanceWasDelete
 	x.checkInService(gate)
 }
 
-func TestANodeWhoseMachineIsToBeIgnored(t *testing.T) {
+func TestDrain_IgnoredMachineStaysCordonedAfterChange(t *testing.T) {
 	ignored := func(t *testing.T, change func(*corev1.Node)) (*trial, *v1alpha1.WindowsInstance) {
 		x, _ := newDrainingTrial(t)
 		x.changeNode(change)

@@ -79,7 +79,7 @@ func (h *agentHost) servicePID(service string) int {
 
 // A running kubelet may have pods, even with an expired certificate. The kubelet restarts for a new certificate,
 // so a disruption slot is needed.
-func TestACertificateThatHasExpiredIsReplacedThroughTheGateWhereTheKubeletRuns(t *testing.T) {
+func TestExpiredCertificate_NeedsSlotIfKubeletRuns(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	kubelet := x.identitiesOf()[0]
 	process := h.servicePID(nodespec.ServiceKubelet)
@@ -112,7 +112,7 @@ func TestACertificateThatHasExpiredIsReplacedThroughTheGateWhereTheKubeletRuns(t
 // A host that was off for too long has no workload left to disrupt: the pods were evicted, the kubelet has no
 // valid certificate, and the disruption policy already counts the node as unavailable. The repair frees a slot,
 // and waits for none. R-134
-func TestAHostThatWasOffPastTheLifeOfItsCertificatesComesBackByItself(t *testing.T) {
+func TestExpiredCertificate_HostRecoversWithoutSlot(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	identities := x.identitiesOf()
 	h.machine.PowerOff()
@@ -149,7 +149,7 @@ func TestAHostThatWasOffPastTheLifeOfItsCertificatesComesBackByItself(t *testing
 }
 
 // The name was free at first, and much later a Linux machine has registered under it. R-132
-func TestANameThatAnotherMachinesNodeHasByNowIsNotSignedFor(t *testing.T) {
+func TestExpiredCertificate_NameOfForeignNodeNotSigned(t *testing.T) {
 	for name, bound := range map[string]string{"that says nothing": "",
 		"that is bound to another instance": "winworker-other"} {
 		t.Run("a Node "+name, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestANameThatAnotherMachinesNodeHasByNowIsNotSignedFor(t *testing.T) {
 
 // The host knows the request, and therefore the name of its object. The first creator of the object chooses the
 // validity. R-132
-func TestARequestThatTheHostHasSubmittedItselfIsNotApproved(t *testing.T) {
+func TestExpiredCertificate_RequestCreatedByHostNotApproved(t *testing.T) {
 	x := newTrial(t)
 	h, identity := x.onAzure(shortValidity)
 	signed := x.enableSigning(month)

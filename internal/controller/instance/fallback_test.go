@@ -13,7 +13,7 @@ import (
 )
 
 // A missing rollback target is reported before the node is changed, while the node waits for a disruption slot.
-func TestAHostWithoutAFallbackIsReportedBeforeItsChange(t *testing.T) {
+func TestRollback_MissingTargetReportedBeforeChange(t *testing.T) {
 	reason := "the former agent is not on the host"
 	waiting := func(t *testing.T, facts plan.Facts) (events []string, next string) {
 		x, gate := newDrainingTrial(t)
@@ -53,7 +53,7 @@ func TestAHostWithoutAFallbackIsReportedBeforeItsChange(t *testing.T) {
 }
 
 // A host is rolled back by the agent that applied the rollback target, not by the operator's own agent.
-func TestTheFormerAgentRollsItsHostBack(t *testing.T) {
+func TestRollback_RunByFormerAgent(t *testing.T) {
 	x, h := newFailedTrial(t)
 	x.reconcile()
 	lines := h.commandLines()
@@ -63,7 +63,7 @@ func TestTheFormerAgentRollsItsHostBack(t *testing.T) {
 }
 
 // Entries that this release cannot restore are reported before the ledger is deleted with the agent.
-func TestWhatIsNotRestoredOnAHostIsReported(t *testing.T) {
+func TestRemoval_UnrestoredEntriesReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		ledger string
 		events int

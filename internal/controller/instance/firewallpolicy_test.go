@@ -25,7 +25,7 @@ var (
 	}}
 )
 
-func TestAHostWhoseGroupPolicyHasNoRuleForSSHIsNotChanged(t *testing.T) {
+func TestFirewallPolicy_HostWithoutSSHRuleNotChanged(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None", func(o *fake.Options) { o.GroupPolicy = excludesLocalRules })
 	instance := x.reconcileUntil("a reason", hasSummary(v1alpha1.ReasonFirewallPolicyUnsupported))
 	supported := expectCondition(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonFirewallPolicyUnsupported)
@@ -54,7 +54,7 @@ func TestAHostWhoseGroupPolicyHasNoRuleForSSHIsNotChanged(t *testing.T) {
 	expectCondition(t, x.getInstance(), v1alpha1.ConditionSupported, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 }
 
-func TestTheGroupPolicyOfALegacyNodesHostIsNotJudged(t *testing.T) {
+func TestFirewallPolicy_LegacyNodeNotChecked(t *testing.T) {
 	const name = "winworker-x2k4f"
 	x, h, _ := legacyTrial(t, "None", name, legacyNode(name, dialed))
 	h.machine.SetGroupPolicy(excludesLocalRules)

@@ -68,7 +68,7 @@ func (x *trial) countReads(something func()) int {
 
 // A fleet of n hosts has n times as many reconciles as one host. If each reconcile read all hosts, n times n
 // objects would be read.
-func TestWhatIsReadForOneHostDoesNotGrowWithTheFleet(t *testing.T) {
+func TestReconcile_ReadsDoNotGrowWithFleet(t *testing.T) {
 	for name, measure := range map[string]func(t *testing.T, otherHosts int) int{
 		"a pass over a node that is as it should be": func(t *testing.T, otherHosts int) int {
 			x := newTrial(t)
@@ -129,7 +129,7 @@ func newQueue(t *testing.T) workqueue.TypedRateLimitingInterface[reconcile.Reque
 	return queue
 }
 
-func TestAWriteToThePolicyWakesThoseWhoseTurnItMayBe(t *testing.T) {
+func TestEnqueueSlotWaiters_PolicyWriteEnqueuesCandidates(t *testing.T) {
 	const waiting = 200
 	x := newTrial(t)
 	for i := range waiting {

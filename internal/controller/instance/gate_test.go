@@ -71,7 +71,7 @@ func (g *trialGate) refuseAll(reason string) {
 }
 
 //
-func TestANodeIsSaidToBeUpToDateBeforeTheNextOnesTurnComes(t *testing.T) {
+func TestSlot_UpToDateWrittenBeforeRelease(t *testing.T) {
 	x := newUpgradeTrial(t, v1alpha1.UpgradeInPlace, true)
 	s := x.newScope(x.getInstance())
 	s.Cluster, s.Key = *x.facts, x.key
@@ -102,7 +102,7 @@ func TestANodeIsSaidToBeUpToDateBeforeTheNextOnesTurnComes(t *testing.T) {
 }
 
 // Of the waiting nodes, only some are enqueued when a slot is released, and the slot may suit none of them.
-func TestWhenANodeAsksAgainForItsTurn(t *testing.T) {
+func TestSlot_RetryDelayDependsOnReason(t *testing.T) {
 	const deadline = 25 * time.Minute
 	for name, c := range map[string]struct {
 		reason      string

@@ -36,7 +36,7 @@ func linuxNode(name string) *corev1.Node {
 }
 
 //
-func TestAHostThatTakesAnothersNameGetsNothingSigned(t *testing.T) {
+func TestHostileHost_TakenNameGetsNoCertificate(t *testing.T) {
 	worker := listedInstance()
 	worker.Name, worker.UID = "worker", "other-uid"
 	worker.Status.NodeRef = &v1alpha1.NodeReference{Name: "win-7", Confirmed: true}
@@ -82,7 +82,7 @@ func TestAHostThatTakesAnothersNameGetsNothingSigned(t *testing.T) {
 }
 
 // A host with a node keeps that node. Otherwise the node would never be drained and deleted.
-func TestAHostThatRenamesItselfKeepsItsNode(t *testing.T) {
+func TestHostileHost_RenamedHostKeepsNode(t *testing.T) {
 	x := newTrial(t)
 	x.facts.Platform = "None"
 	x.asNode(listedInstance(), x.key.Hash())
@@ -138,7 +138,7 @@ func checkPrintable(t *testing.T, what string, object any) {
 	texts(decoded)
 }
 
-func TestWhatAHostileHostTellsCanBeShown(t *testing.T) {
+func TestHostileHost_StatusAndEventsArePrintable(t *testing.T) {
 	for name, rewrite := range map[string]func(agentapi.Line) []agentapi.Line{
 		"as facts": func(line agentapi.Line) []agentapi.Line {
 			if line.Result != nil && line.Result.Facts != nil {
@@ -191,7 +191,7 @@ func TestWhatAHostileHostTellsCanBeShown(t *testing.T) {
 }
 
 // A host that reports no usable address must not break the operator.
-func TestAHostWithoutAddressesIsToldSo(t *testing.T) {
+func TestHostileHost_MissingAddressReported(t *testing.T) {
 	x := newTrial(t, listedInstance())
 	x.facts.Platform = "None"
 	x.withHostileAgent(func(line agentapi.Line) []agentapi.Line {

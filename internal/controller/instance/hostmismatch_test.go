@@ -70,7 +70,7 @@ func (x *trial) shareHostKey() {
 }
 
 //
-func TestTheHostOfAnotherNodeIsNotRestored(t *testing.T) {
+func TestHostMismatch_HostOfOtherNodeNotRestored(t *testing.T) {
 	for name, c := range map[string]struct {
 		machineID string // the recorded ID of the Node's host
 		drained   bool
@@ -145,7 +145,7 @@ func (x *trial) acceptHostKey() {
 
 // The Node of a reinstalled host is deleted, and there is nothing to restore. A Ready Node, however, has its host
 // elsewhere.
-func TestTheNodeOfAHostThatWasReinstalledIsDeleted(t *testing.T) {
+func TestHostMismatch_NodeOfReinstalledHostDeleted(t *testing.T) {
 	x, _, _ := nodeInService(t, "None")
 	before := x.getInstance().Status.NodeRef.MachineID
 	h := x.withAgent(func(o *fake.Options) { o.System.MachineID = "new" })
@@ -174,7 +174,7 @@ func TestTheNodeOfAHostThatWasReinstalledIsDeleted(t *testing.T) {
 }
 
 // Each retry would announce another disruption.
-func TestARemovalThatReachesTheHostOfAnotherNodeAcquiresADisruptionSlotOnce(t *testing.T) {
+func TestHostMismatch_RemovalAcquiresSlotOnce(t *testing.T) {
 	x, _ := newSwappedTrial(t)
 	gate := openGate()
 	x.Gate = gate
@@ -191,7 +191,7 @@ func TestARemovalThatReachesTheHostOfAnotherNodeAcquiresADisruptionSlotOnce(t *t
 }
 
 // The restart is for the Node elsewhere, and a new machine with the same image has its address.
-func TestAMachineThatIsNoNodeIsNotRestartedForANodeThatRunsElsewhere(t *testing.T) {
+func TestHostMismatch_NewMachineNotRestarted(t *testing.T) {
 	x, _, gate := nodeInService(t, "None")
 	h := x.withAgent()
 	node := x.getNode()
@@ -213,7 +213,7 @@ func TestAMachineThatIsNoNodeIsNotRestartedForANodeThatRunsElsewhere(t *testing.
 }
 
 // The restart or rollback is for the Node elsewhere.
-func TestTheHostOfAnotherNodeIsNotChanged(t *testing.T) {
+func TestHostMismatch_HostOfOtherNodeNotChanged(t *testing.T) {
 	x, h := newSwappedTrial(t)
 	node := x.nodeElsewhere()
 	node.Annotations[v1alpha1.AnnotationRebootRequired] = ""
@@ -237,7 +237,7 @@ func TestTheHostOfAnotherNodeIsNotChanged(t *testing.T) {
 	}
 }
 
-func TestAHostThatPresentsTheKeyOfAnotherInstance(t *testing.T) {
+func TestHostMismatch_KeyOfOtherNodeNotAccepted(t *testing.T) {
 	x := newTrial(t)
 	x.asNode(listedInstance(), x.key.Hash())
 	x.host.exchangeHostKey()

@@ -85,7 +85,7 @@ func checkBounded(t *testing.T, what, text string, most int) {
 	}
 }
 
-func TestAHostileHostCannotFillTheStatusOrTheMetrics(t *testing.T) {
+func TestHostileHost_StatusAndMetricsAreBounded(t *testing.T) {
 	x := newTrial(t, listedInstance())
 	x.facts.Platform = "None"
 	x.withHostileAgent(func(line agentapi.Line) []agentapi.Line {
@@ -179,7 +179,7 @@ func onlyKnownKinds(t *testing.T) {
 	}
 }
 
-func TestAFailureThatAHostMakesUpIsOneOfTheAgent(t *testing.T) {
+func TestHostileHost_UnknownFailureIsAgentError(t *testing.T) {
 	x := newTrial(t, listedInstance())
 	x.withHostileAgent(func(line agentapi.Line) []agentapi.Line {
 		if line.Result == nil {

@@ -16,7 +16,7 @@ import (
 
 // The operator loses the leadership during a job of each kind. The job ends in time, has no further effects, and the
 // next operator continues from the recorded state. R-013
-func TestAJobOfEachKindEndsWithTheLeadershipOfItsOperator(t *testing.T) {
+func TestJob_EndsWhenLeadershipIsLost(t *testing.T) {
 	for _, job := range blockedJobs() {
 		job.run(t, "", func(t *testing.T, s *standstill) { s.losesLeadership(t, job) })
 		if job.verb != "" {
@@ -57,7 +57,7 @@ func (s *standstill) losesLeadership(t *testing.T, job blockedJob) {
 }
 
 // A job that exceeds its limit ends, the instance reports that, and the work is eventually completed.
-func TestAJobOfEachKindOnAHostEndsAtItsLimit(t *testing.T) {
+func TestJob_EndsAtTimeoutOfKind(t *testing.T) {
 	for _, job := range blockedJobs() {
 		if job.timeout == 0 {
 			continue
@@ -80,7 +80,7 @@ func TestAJobOfEachKindOnAHostEndsAtItsLimit(t *testing.T) {
 }
 
 // The object is deleted during a job. The job has no further effects, and leaves nothing behind.
-func TestNothingFollowsAJobOfEachKindWhoseInstanceIsDeleted(t *testing.T) {
+func TestJob_NoEffectAfterInstanceIsDeleted(t *testing.T) {
 	for _, job := range blockedJobs() {
 		job.run(t, job.verb, func(t *testing.T, s *standstill) {
 			s.runUntilBlocked()
@@ -110,7 +110,7 @@ func TestNothingFollowsAJobOfEachKindWhoseInstanceIsDeleted(t *testing.T) {
 }
 
 // The object is recreated during a job. The former job ends first, and the new instance does not use its outcome.
-func TestAnInstanceThatIsMadeAgainWaitsForTheFormersJobOfEachKind(t *testing.T) {
+func TestJob_RecreatedInstanceWaitsForFormerJob(t *testing.T) {
 	for _, job := range blockedJobs() {
 		job.run(t, job.verb, func(t *testing.T, s *standstill) {
 			s.runUntilBlocked()
@@ -154,7 +154,7 @@ func TestAnInstanceThatIsMadeAgainWaitsForTheFormersJobOfEachKind(t *testing.T) 
 
 // A job that panics fails only its own instance, which reports the failure and is retried. The work completes
 // when the cause no longer exists.
-func TestAJobThatPanicsFailsItsOwnInstance(t *testing.T) {
+func TestJob_PanicFailsOwnInstance(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
 	panics := true
 	x.clientset.PrependReactor("create", "certificatesigningrequests", func(clienttesting.Action) (bool, runtime.Object, error) {

@@ -11,7 +11,7 @@ import (
 
 // Only the kubelet reports the operating system of its node. The operator neither writes nor reverts these
 // labels.
-func TestWhatTheKubeletSaysOfItsSystemIsNotTheOperatorsToSet(t *testing.T) {
+func TestNode_SystemLabelsOfKubeletNotWritten(t *testing.T) {
 	labels := map[string]string{corev1.LabelOSStable: "windows", corev1.LabelArchStable: "amd64",
 		corev1.LabelWindowsBuild: "10.0.20348", corev1.LabelHostname: machine}
 	instance := machineInstance()

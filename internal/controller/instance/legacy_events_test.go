@@ -42,7 +42,7 @@ func (l *legacyEvents) expectEvents(t *testing.T, when string, want ...string) {
 }
 
 // Alerts and scripts of clusters with the legacy operator depend on these reasons and objects.
-func TestTheEventsOfThePreviousOperatorAreRecordedOnce(t *testing.T) {
+func TestLegacyEvents_RecordedOnce(t *testing.T) {
 	for _, test := range []struct {
 		name                  string
 		source                v1alpha1.Source

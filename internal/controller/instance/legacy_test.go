@@ -49,7 +49,7 @@ func legacyTrial(t *testing.T, platform, hostName string, legacy ...*corev1.Node
 }
 
 //
-func TestAListedHostKeepsTheNodeThatAnOlderOperatorHasNamed(t *testing.T) {
+func TestLegacyNode_ListedHostKeepsNodeName(t *testing.T) {
 	const host = "winworker-x2k4f"
 	for name, c := range map[string]struct{ platform, hostName, node string }{
 		"vSphere, full DNS name":             {"VSphere", host, host + ".corp.example.com"},
@@ -92,7 +92,7 @@ func TestAListedHostKeepsTheNodeThatAnOlderOperatorHasNamed(t *testing.T) {
 }
 
 //
-func TestAHostWhoseLegacyNodeIsNotCertainIsLeftAsItIs(t *testing.T) {
+func TestLegacyNode_AmbiguousMatchLeavesHostUnchanged(t *testing.T) {
 	const host = "winworker-x2k4f"
 	full := host + ".corp.example.com"
 	pinned := legacyNode(full, dialed)
@@ -155,7 +155,7 @@ func summaryMessage(instance *v1alpha1.WindowsInstance) string {
 }
 
 // a kubelet may write any address on its own Node.
-func TestALegacyNodeIsNotFoundByAnAddressThatIsNotItsHosts(t *testing.T) {
+func TestLegacyNode_UnrelatedNodeWithAddressNotAdopted(t *testing.T) {
 	const host = "winworker-x2k4f"
 	full := host + ".corp.example.com"
 	ofMachine := legacyNode(full, dialed)

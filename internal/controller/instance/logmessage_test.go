@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 )
 
-func TestTheLogKeepsLittleOfTheTextOfAHost(t *testing.T) {
+func TestLogMessage_HostTextIsTruncated(t *testing.T) {
 	for name, outcome := range map[string]result.Outcome{"of a failure": result.Retry, "of a wait": result.Wait} {
 		t.Run(name, func(t *testing.T) {
 			x := newTrial(t)

@@ -32,7 +32,7 @@ func formatTaints(node *corev1.Node) []string {
 }
 
 //
-func TestWhoMakesANodeAWorker(t *testing.T) {
+func TestNode_WorkerLabelDependsOnSource(t *testing.T) {
 	for name, c := range map[string]struct {
 		source       v1alpha1.Source
 		labels       map[string]string
@@ -63,7 +63,7 @@ func TestWhoMakesANodeAWorker(t *testing.T) {
 }
 
 //
-func TestLabelsOfAMachineAreKeptOnItsNode(t *testing.T) {
+func TestNode_LabelsOfMachineKept(t *testing.T) {
 	x := newTrial(t)
 	instance := machineInstance()
 	instance.Spec.Node = &v1alpha1.NodeMetadata{Labels: map[string]string{"zone": "a", corev1.LabelOSStable: "linux"}}
@@ -98,7 +98,7 @@ func TestLabelsOfAMachineAreKeptOnItsNode(t *testing.T) {
 	}
 }
 
-func TestTaintsOfAMachineAreSetWhenItsNodeJoins(t *testing.T) {
+func TestNode_TaintsOfMachineSetAtJoin(t *testing.T) {
 	instance := machineInstance()
 	instance.Spec.Node = &v1alpha1.NodeMetadata{Taints: []corev1.Taint{
 		{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule},
@@ -122,7 +122,7 @@ func TestTaintsOfAMachineAreSetWhenItsNodeJoins(t *testing.T) {
 }
 
 //
-func TestTheAnnotationOfTheKeyIsOnTheNodeOfTheInstanceOnly(t *testing.T) {
+func TestNode_KeyAnnotationOnOwnNodeOnly(t *testing.T) {
 	x := newTrial(t)
 	x.asNode(machineInstance(), x.key.Hash())
 	linux := &corev1.Node{}

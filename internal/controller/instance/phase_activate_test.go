@@ -25,7 +25,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-func TestAdvice(t *testing.T) {
+func TestActivate_ReportsAdvisoryFailures(t *testing.T) {
 	advise := func(failed ...string) (text string, recorded []string) {
 		recorder := events.NewFakeRecorder(len(failed))
 		p, spec, verified := activatePhase{events: status.NewRecorder(recorder)}, nodespec.NodeSpec{}, &agentapi.Result{}
@@ -78,7 +78,7 @@ func TestAdvice(t *testing.T) {
 	})
 }
 
-func TestANodeIsNotReadyBeforeTheCloudControllerManagerHasInitializedIt(t *testing.T) {
+func TestActivate_WaitsForCloudControllerManager(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
 	x.registerNode(corev1.Taint{Key: v1alpha1.TaintUninitialized, Value: "true", Effect: corev1.TaintEffectNoSchedule})
 	instance := x.reconcileUntil("the wait", hasSummary(v1alpha1.ReasonNodeNotInitialized))
@@ -111,7 +111,7 @@ func TestANodeIsNotReadyBeforeTheCloudControllerManagerHasInitializedIt(t *testi
 
 // A kubelet registers with the start-up taint of the release that configured it, including during an upgrade of
 // the operator.
-func TestANodeTakesPodsWhicheverStartupTaintItRegisteredWith(t *testing.T) {
+func TestActivate_RemovesStartupTaintOfAnyRelease(t *testing.T) {
 	for name, keys := range map[string][]string{
 		"that of this release":       {v1alpha1.TaintNotReady},
 		"that of a former release":   {v1alpha1.TaintNotReadyFormer},
@@ -140,7 +140,7 @@ func TestANodeTakesPodsWhicheverStartupTaintItRegisteredWith(t *testing.T) {
 }
 
 // When a node becomes Ready, the kubelet and the node lifecycle controller also write to the Node.
-func TestWhatIsDecidedByANodeIsDecidedAgainWhenSomebodyElseHasWrittenToIt(t *testing.T) {
+func TestActivate_DecidesAgainAfterConflict(t *testing.T) {
 	for name, c := range map[string]struct {
 		conflicts int
 		meanwhile func(*corev1.Node)
@@ -194,7 +194,7 @@ func TestWhatIsDecidedByANodeIsDecidedAgainWhenSomebodyElseHasWrittenToIt(t *tes
 	}
 }
 
-func TestWhoInitializesANodeOnAzure(t *testing.T) {
+func TestNotInitialized_AzureNamesCloudNodeManager(t *testing.T) {
 	spec := nodespec.NodeSpec{Services: []nodespec.Service{{ServiceConfig: host.ServiceConfig{
 		Name: nodespec.ServiceCloudNodeManager}}}}
 	o := notInitialized(registeredNode(), spec, "Azure")
@@ -204,7 +204,7 @@ func TestWhoInitializesANodeOnAzure(t *testing.T) {
 	}
 }
 
-func TestANodeWhoseVirtualMachineIsNotFoundOnVSphereReportsTheNameOfTheGuest(t *testing.T) {
+func TestNotInitialized_VSphereNamesGuestDNSName(t *testing.T) {
 	for platform, named := range map[string]bool{"VSphere": true, "AWS": false} {
 		o := notInitialized(registeredNode(), nodespec.NodeSpec{}, platform)
 		if got := strings.Contains(o.NextAction, "must report "+machine+" as the DNS name of the guest"); got != named {

@@ -73,7 +73,7 @@ func (x *trial) nodeNamed(name string) *corev1.Node {
 }
 
 //
-func TestTheNodeOfAMachineThatIsToBeReplacedIsTakenOverWithoutAConnection(t *testing.T) {
+func TestAdopt_MachineToReplaceNeedsNoConnection(t *testing.T) {
 	for name, c := range map[string]struct {
 		instance func(*v1alpha1.WindowsInstance)
 		machine  func(*machinev1beta1.Machine)
@@ -112,7 +112,7 @@ func TestTheNodeOfAMachineThatIsToBeReplacedIsTakenOverWithoutAConnection(t *tes
 	}
 }
 
-func TestTheNodeOfAnOlderOperatorIsNotTakenOver(t *testing.T) {
+func TestAdopt_UnrelatedLegacyNodeNotAdopted(t *testing.T) {
 	for name, c := range map[string]struct {
 		node    func(*corev1.Node)
 		machine func(*machinev1beta1.Machine)
@@ -146,7 +146,7 @@ func TestTheNodeOfAnOlderOperatorIsNotTakenOver(t *testing.T) {
 	}
 }
 
-func TestANodeThatIsTakenAtTheSameTimeIsNotTakenFromTheOther(t *testing.T) {
+func TestAdopt_ConcurrentlyBoundNodeNotAdopted(t *testing.T) {
 	x := legacyMachineTrial(t, machineInstance(), legacyMachineNode(), nil)
 	plain, ok := x.Client.(client.WithWatch)
 	if !ok {
@@ -176,7 +176,7 @@ func TestANodeThatIsTakenAtTheSameTimeIsNotTakenFromTheOther(t *testing.T) {
 	}
 }
 
-func TestANodeThatWasTakenOverAndDoesNotWorkIsNotShownAsReady(t *testing.T) {
+func TestAdopt_FailedNodeNotReportedReady(t *testing.T) {
 	x := legacyMachineTrial(t, machineInstance(), legacyMachineNode(), nil)
 	x.reconcile()
 	node := x.nodeNamed(legacyMachineNode().Name)
@@ -202,7 +202,7 @@ func (x *trial) createHostKeyList(key string) {
 	}
 }
 
-func TestAHostKeyThatAnOlderOperatorHasNotedCounts(t *testing.T) {
+func TestAdopt_LegacyHostKeyEnforced(t *testing.T) {
 	t.Run("another one stops the host", func(t *testing.T) {
 		x := newTrial(t, machineInstance())
 		x.createHostKeyList(base64.StdEncoding.EncodeToString(x.key.Signer().PublicKey().Marshal()))
@@ -234,7 +234,7 @@ func TestAHostKeyThatAnOlderOperatorHasNotedCounts(t *testing.T) {
 }
 
 // A Machine that no version has completely configured is not replaced, so it must not wait for a replacement.
-func TestAHostThatAnOlderOperatorHasNotConfiguredToItsEndIsConfigured(t *testing.T) {
+func TestAdopt_PartlyConfiguredHostIsConfigured(t *testing.T) {
 	node := legacyMachineNode()
 	delete(node.Annotations, v1alpha1.AnnotationVersion)
 	x := legacyMachineTrial(t, machineInstance(), node, nil)
@@ -248,7 +248,7 @@ func TestAHostThatAnOlderOperatorHasNotConfiguredToItsEndIsConfigured(t *testing
 }
 
 // A kubelet may write annotations, labels and addresses on its own Node.
-func TestANodeThatClaimsToBeAnotherHostHoldsNothingUp(t *testing.T) {
+func TestAdopt_ForgedNodeBlocksNoHost(t *testing.T) {
 	spoofed := legacyMachineNode()
 	spoofed.Name = "liar"
 	spoofed.Annotations[v1alpha1.AnnotationHostKey] = base64.StdEncoding.EncodeToString(newTrial(t).key.Signer().PublicKey().Marshal())
@@ -274,7 +274,7 @@ func TestANodeThatClaimsToBeAnotherHostHoldsNothingUp(t *testing.T) {
 }
 
 // An operator before version 12 that was stopped during an upgrade leaves its lock, and a cordoned node.
-func TestWhoseCordonIsTakenOverWithANode(t *testing.T) {
+func TestAdopt_LegacyCordonAdoptedUserCordonKept(t *testing.T) {
 	for name, locked := range map[string]bool{"the older operator's": true, "a user's, which stays": false} {
 		t.Run(name, func(t *testing.T) {
 			node := legacyMachineNode()
@@ -299,7 +299,7 @@ func TestWhoseCordonIsTakenOverWithANode(t *testing.T) {
 }
 
 // Any client with permission to label Nodes can set the label.
-func TestALabelOfAnOlderOperatorDoesNotUncordonANode(t *testing.T) {
+func TestAdopt_LegacyLabelDoesNotUncordon(t *testing.T) {
 	x := newUpgradeTrial(t, v1alpha1.UpgradeInPlace, false)
 	x.changeNode(func(n *corev1.Node) {
 		n.Spec.Unschedulable = true

@@ -63,7 +63,7 @@ func (h *sshHost) writeFile(t *testing.T, windows string, size int64) {
 // onDisk returns the path of a Windows file on the disk of a scripted host.
 func onDisk(windows string) string { return path.Join("/", strings.ReplaceAll(windows, `\`, "/")) }
 
-func TestTheAgentIsSentWhole(t *testing.T) {
+func TestInstallAgent_SendsFullFile(t *testing.T) {
 	joined := &v1alpha1.NodeReference{Name: machine, UID: "node-uid", Confirmed: true}
 	former := map[string]int64{`C:\k\wicd\0123456789ab\wicd.exe`: 7}
 	for name, c := range map[string]struct {
@@ -112,7 +112,7 @@ func agentRelease(t *testing.T, program []byte, earlier ...*payload.Payload) *pa
 
 // The host runs no programs. An agent of a release without the agent command `patch`, or an agent that Windows
 // does not start, behaves the same.
-func TestTheAgentIsSentWholeIfItsFormerVersionCannotBePatched(t *testing.T) {
+func TestInstallAgent_SendsFullFileAfterFailedPatch(t *testing.T) {
 	program := make([]byte, 50_000)
 	if _, err := rand.Read(program); err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func (x *trial) installAgent(s *scope.Scope, pathOf func(sha256 string) string) 
 }
 
 // Any user of a host may have created C:\k before the operator, so the size of a file there proves nothing.
-func TestAProgramThatNobodyKnowsIsNotTakenForTheAgent(t *testing.T) {
+func TestInstallAgent_UnknownProgramNotTrusted(t *testing.T) {
 	agents := func(t *testing.T, pathOf func(sha256 string) string) map[string]int64 {
 		t.Helper()
 		agent, err := newTrial(t).Payload.Agent()

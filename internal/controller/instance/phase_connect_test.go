@@ -28,7 +28,7 @@ func (h *sshHost) keyFingerprint() string {
 	return ssh.FingerprintSHA256(h.hostKey.PublicKey())
 }
 
-func TestAHostWithAnotherKeyIsLookedAtAndGivenNothing(t *testing.T) {
+func TestHostKey_NoLoginUntilChangedKeyAccepted(t *testing.T) {
 	x := newTrial(t)
 	x.asNode(listedInstance(), "another") // so that there is something to do on the host
 	pinned := x.host.keyFingerprint()
@@ -75,7 +75,7 @@ func TestAHostWithAnotherKeyIsLookedAtAndGivenNothing(t *testing.T) {
 	}
 }
 
-func TestAnAnnouncedHostKey(t *testing.T) {
+func TestHostKey_ExpectedKeyEnforced(t *testing.T) {
 	_, other := newPrivateKey(t)
 	foreign := ssh.FingerprintSHA256(other.Signer().PublicKey())
 	announcedBy := map[string]func(x *trial, annotation string){
@@ -142,7 +142,7 @@ func TestAnAnnouncedHostKey(t *testing.T) {
 	}
 }
 
-func TestAnEntryThatLeadsWhereNoHostIs(t *testing.T) {
+func TestConnect_ForbiddenAddressNotDialed(t *testing.T) {
 	for address, reason := range map[string]string{
 		"172.30.0.1":              string(remote.ReasonAddressNotAllowed),
 		"10.132.7.7":              string(remote.ReasonAddressNotAllowed),
@@ -164,7 +164,7 @@ func TestAnEntryThatLeadsWhereNoHostIs(t *testing.T) {
 }
 
 //
-func TestTheStatusOfAFaultyEntryHasItsFault(t *testing.T) {
+func TestConnect_InvalidEntryReported(t *testing.T) {
 	for name, c := range map[string]struct{ user, fault, want string }{
 		"an entry that cannot be read":            {"", "the value has two users", "the value has two users"},
 		"an entry that keeps its former user":     {"Administrator", "", ""},
@@ -210,7 +210,7 @@ func (x *trial) cloneInstance(name string) *v1alpha1.WindowsInstance {
 	return clone
 }
 
-func TestAHostKeyThatOtherHostsHaveTooIsToldOnce(t *testing.T) {
+func TestHostKey_SharedKeyReportedOnce(t *testing.T) {
 	x := newTrial(t)
 	instance := listedInstance()
 	x.asNode(instance, x.key.Hash())
@@ -242,7 +242,7 @@ func TestAHostKeyThatOtherHostsHaveTooIsToldOnce(t *testing.T) {
 }
 
 // Both hosts are reported, including the first host, which has nothing else to do.
-func TestInstancesLookAgainWhenAnotherHostHasTheirKey(t *testing.T) {
+func TestHostKey_SharedKeyEnqueuesInstances(t *testing.T) {
 	x := newTrial(t)
 	x.asNode(listedInstance(), x.key.Hash())
 	clone := x.cloneInstance("cloned")
@@ -276,7 +276,7 @@ func TestInstancesLookAgainWhenAnotherHostHasTheirKey(t *testing.T) {
 }
 
 // The reuse of a key by many hosts fits into a condition.
-func TestReuseByManyHostsIsToldInBoundedWords(t *testing.T) {
+func TestHostKey_SharedKeyMessageIsBounded(t *testing.T) {
 	x := newTrial(t)
 	x.asNode(listedInstance(), x.key.Hash())
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { status.Host.MachineID = "this-machine" })
@@ -295,7 +295,7 @@ func TestReuseByManyHostsIsToldInBoundedWords(t *testing.T) {
 }
 
 // A restart of the host delays the report of a fault, but does not hide the fault.
-func TestAHostThatRestartsAndCannotBeAskedSaysWhy(t *testing.T) {
+func TestConnect_AgentFaultReportedDuringRestart(t *testing.T) {
 	x := newTrial(t)
 	x.withHostileAgent(func(agentapi.Line) []agentapi.Line { return nil })
 	x.createInstance(listedInstance())
@@ -319,7 +319,7 @@ func TestAHostThatRestartsAndCannotBeAskedSaysWhy(t *testing.T) {
 
 // The queue keeps the shortest of several delays. A delay requested at the start of a job would shorten the delay
 // after its failure.
-func TestAHostThatIsOffIsTriedAgainAfterItsDelay(t *testing.T) {
+func TestConnect_UnreachableHostRetriedWithBackoff(t *testing.T) {
 	x := newTrial(t, listedInstance())
 	x.host.switchOff(true)
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(listedInstance())}

@@ -59,7 +59,7 @@ func withoutAnnotation(name string) func(*corev1.Node) {
 }
 
 //
-func TestWhatTheOperatorOwnsOnANodeIsPutBackAtOnce(t *testing.T) {
+func TestNodeDrift_OwnedFieldsRevertedAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*corev1.Node)
 		event  string
@@ -112,7 +112,7 @@ func TestWhatTheOperatorOwnsOnANodeIsPutBackAtOnce(t *testing.T) {
 }
 
 //
-func TestWhatAUserOwnsOnANodeStays(t *testing.T) {
+func TestNodeDrift_UserFieldsNotReverted(t *testing.T) {
 	x := newInServiceTrial(t)
 	x.changeAsOtherWriter(func(n *corev1.Node) {
 		n.Labels["mine"], n.Annotations["example.com/mine"], n.Spec.Unschedulable = "x", "y", true
@@ -135,7 +135,7 @@ func TestWhatAUserOwnsOnANodeStays(t *testing.T) {
 }
 
 // A user's controller removes the taint again and again. The operator must not write without end.
-func TestTheOperatorDoesNotFightAnotherWriter(t *testing.T) {
+func TestNodeDrift_RepeatedRevertsBackOff(t *testing.T) {
 	x := newInServiceTrial(t)
 	hasReverted := func() bool {
 		x.changeAsOtherWriter(withoutTaint(v1alpha1.TaintWindows))
@@ -177,7 +177,7 @@ func TestTheOperatorDoesNotFightAnotherWriter(t *testing.T) {
 	}
 }
 
-func TestAPausedInstanceLeavesItsNodeAlone(t *testing.T) {
+func TestNodeDrift_NotRevertedIfPaused(t *testing.T) {
 	x := newInServiceTrial(t)
 	x.changeSpec(x.getInstance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true })
 	x.changeAsOtherWriter(withoutTaint(v1alpha1.TaintWindows))
@@ -187,7 +187,7 @@ func TestAPausedInstanceLeavesItsNodeAlone(t *testing.T) {
 }
 
 // The Node of another machine has registered under the name.
-func TestNothingIsPutOnANodeThatIsNotBoundToTheInstance(t *testing.T) {
+func TestNodeDrift_UnboundNodeNotWritten(t *testing.T) {
 	x := newInServiceTrial(t)
 	other := x.getNode()
 	if err := x.Client.Delete(t.Context(), other); err != nil {
@@ -205,7 +205,7 @@ func TestNothingIsPutOnANodeThatIsNotBoundToTheInstance(t *testing.T) {
 
 // A webhook refuses the operator's writes to the Node. The certificates of the node must not depend on these
 // writes.
-func TestANodeThatMayNotBeWrittenToGetsItsCertificates(t *testing.T) {
+func TestNodeDrift_RefusedWriteDoesNotBlockCertificates(t *testing.T) {
 	x := newTrial(t)
 	h, identity := x.onAzure(month)
 	signed := x.enableSigning(month)

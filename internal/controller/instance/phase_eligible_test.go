@@ -16,7 +16,7 @@ import (
 const longName = "winworkers-x2k4f"
 
 //
-func TestWhatCannotBecomeANodeIsToldWithoutAConnection(t *testing.T) {
+func TestEligible_RejectedWithoutConnection(t *testing.T) {
 	for name, c := range map[string]struct {
 		cluster func(*nodespec.Cluster)
 		reason  string
@@ -71,7 +71,7 @@ func TestWhatCannotBecomeANodeIsToldWithoutAConnection(t *testing.T) {
 }
 
 //
-func TestANodeGoesOnInAClusterThatIsNoLongerSupported(t *testing.T) {
+func TestEligible_NodeStaysReadyInUnsupportedCluster(t *testing.T) {
 	x := newTrial(t)
 	instance := machineInstance()
 	x.asNode(instance, x.key.Hash())
@@ -87,7 +87,7 @@ func TestANodeGoesOnInAClusterThatIsNoLongerSupported(t *testing.T) {
 }
 
 //
-func TestANodeWaitsForThePatchVersionThatTheReleaseNeeds(t *testing.T) {
+func TestEligible_NodeWaitsForMinimumPatchVersion(t *testing.T) {
 	x := newTrial(t)
 	instance := machineInstance()
 	x.asNode(instance, x.key.Hash())
@@ -110,7 +110,7 @@ func TestANodeWaitsForThePatchVersionThatTheReleaseNeeds(t *testing.T) {
 }
 
 //
-func TestANodeThatDoesNotWorkIsNotReadyInAClusterThatIsNoLongerSupported(t *testing.T) {
+func TestEligible_UnsupportedClusterHidesNoFailedNode(t *testing.T) {
 	for name, change := range map[string]func(*trial){
 		"because its kubelet is silent": func(x *trial) {
 			node := x.getNode()

@@ -26,7 +26,7 @@ func (unread) Current() (nodespec.Cluster, error) {
 	return nodespec.Cluster{}, errors.New("it was not read yet: the API server is away")
 }
 
-func TestAnOperatorThatHasNotReadTheClusterYetSaysSoOfNewHostsOnly(t *testing.T) {
+func TestInput_UnreadClusterReportedOnNewHosts(t *testing.T) {
 	t.Run("a host that nothing is known of waits for it", func(t *testing.T) {
 		x := newTrial(t, machineInstance())
 		x.Cluster = unread{}
@@ -87,7 +87,7 @@ func (x *trial) watchNextAction(check func(next string) error) {
 	})
 }
 
-func TestThatAHostIsBeingContactedIsToldOnlyWhenItTakesItsTime(t *testing.T) {
+func TestConnect_ProgressWrittenOnlyIfSlow(t *testing.T) {
 	x := newTrial(t, machineInstance())
 	connecting := 0
 	x.watchNextAction(func(next string) error {
@@ -101,7 +101,7 @@ func TestThatAHostIsBeingContactedIsToldOnlyWhenItTakesItsTime(t *testing.T) {
 	}
 }
 
-func TestAPassGoesOnWhenItCannotBeToldThatItsHostIsBeingContacted(t *testing.T) {
+func TestConnect_ContinuesIfProgressWriteFails(t *testing.T) {
 	x := newTrial(t, machineInstance())
 	refused := make(chan struct{})
 	refuse := sync.OnceFunc(func() { close(refused) })
@@ -135,7 +135,7 @@ func (unreadable) Current() (nodespec.Cluster, error) {
 }
 
 // R-100, D-3
-func TestNoHostIsChangedWhileTheWorkersConfigurationCannotBeRead(t *testing.T) {
+func TestInput_UnreadableWorkerConfigChangesNoHost(t *testing.T) {
 	t.Run("a host that waits to become a node says what is missing, and is not contacted", func(t *testing.T) {
 		x := newTrial(t, machineInstance())
 		x.Cluster = unreadable{}

@@ -36,7 +36,7 @@ func (l *liveLists) List(ctx context.Context, list client.ObjectList, options ..
 }
 
 // If all hosts of a fleet join at once, each check must not list the complete fleet.
-func TestToWaitForANodeListsNothing(t *testing.T) {
+func TestJoin_WaitForNodeListsNothing(t *testing.T) {
 	x, _, _ := hostToJoin(t, "None")
 	x.reconcileUntil("the kubelet's certificate", hasSummary(v1alpha1.ReasonNodeNotRegistered))
 	lists := &liveLists{Reader: x.Live}
@@ -51,7 +51,7 @@ func TestToWaitForANodeListsNothing(t *testing.T) {
 
 // An apply of many minutes may happen between the signature and the registration of the Node, so the owner of the
 // name is checked again.
-func TestWhatACertificateWasSignedOnIsReadAgainBeforeTheNodeIsBound(t *testing.T) {
+func TestJoin_NameOwnerCheckedAgainBeforeBind(t *testing.T) {
 	x := newTrial(t)
 	instance := listedInstance()
 	instance.Status.NodeRef = &v1alpha1.NodeReference{Name: machine, Confirmed: true}
@@ -81,7 +81,7 @@ func kubeletRuns(e fake.Entry) bool { return e.Kind == fake.KindService && e.Det
 
 // A kubelet registers its Node only when started. If an administrator deletes a Node that the operator has not
 // observed, or while the operator is not running, the kubelet never registers the Node again.
-func TestAKubeletWhoseNodeIsNotThereStartsAgain(t *testing.T) {
+func TestJoin_KubeletRestartedIfNodeIsMissing(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
 	starts := func() int { return len(h.machine.Journal().Entries(kubeletRuns)) }
 	x.reconcileUntil("the kubelet's certificate", hasSummary(v1alpha1.ReasonNodeNotRegistered))
@@ -117,7 +117,7 @@ func TestAKubeletWhoseNodeIsNotThereStartsAgain(t *testing.T) {
 
 // A Node and its WindowsInstance are deleted together. The next instance of the host has a running kubelet that
 // never registers the Node again.
-func TestAKubeletThatIsOlderThanItsInstanceRegistersItsNodeAtOnce(t *testing.T) {
+func TestJoin_KubeletOlderThanInstanceRestarted(t *testing.T) {
 	x, h, _ := nodeInService(t, "None")
 	starts := func() int { return len(h.machine.Journal().Entries(kubeletRuns)) }
 	x.clock.Step(registrationTimeout / 2) // a kubelet older than registrationTimeout would be restarted anyway
@@ -153,7 +153,7 @@ func TestAKubeletThatIsOlderThanItsInstanceRegistersItsNodeAtOnce(t *testing.T) 
 }
 
 // An operator that restarts more often than every five minutes never completes a wait of that length.
-func TestAKubeletWhoseNodeIsNotThereStartsAgainWhileTheOperatorRestarts(t *testing.T) {
+func TestJoin_KubeletRestartedDespiteOperatorRestarts(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
 	starts := func() int { return len(h.machine.Journal().Entries(kubeletRuns)) }
 	x.reconcileUntil("the kubelet's certificate", hasSummary(v1alpha1.ReasonNodeNotRegistered))
@@ -170,7 +170,7 @@ func TestAKubeletWhoseNodeIsNotThereStartsAgainWhileTheOperatorRestarts(t *testi
 
 // The clock of a host is often set some minutes after its start. A new kubelet must not appear old because of
 // that.
-func TestAKubeletIsNotOldBecauseTheClockOfTheHostWasSet(t *testing.T) {
+func TestJoin_ClockChangeDoesNotRestartKubelet(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
 	h.machine.OnOperation(func(fake.Operation) error {
 		if len(h.machine.Journal().Entries(kubeletRuns)) > 0 {
@@ -188,7 +188,7 @@ func TestAKubeletIsNotOldBecauseTheClockOfTheHostWasSet(t *testing.T) {
 // The kubelet registers the Node, and the Node gets a pod subnet, during the apply that has started the kubelet.
 // The result of that apply counts although another NodeSpec is desired at the end: the host is not inspected
 // again, and nothing is applied twice.
-func TestAnApplyCountsAlthoughMoreIsWantedAtItsEnd(t *testing.T) {
+func TestJoin_ApplyResultUsedDespiteNewerSpec(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
 	x.reconcileUntil("the kubelet's certificate", hasSummary(v1alpha1.ReasonNodeNotRegistered))
 	withoutNode := h.agentCommands()
@@ -209,7 +209,7 @@ func TestAnApplyCountsAlthoughMoreIsWantedAtItsEnd(t *testing.T) {
 
 // A reconcile may end early, because of a conflict or an unreadable cluster. The result of the agent is kept for
 // the next reconcile, unless the address of the host has changed.
-func TestAnApplyCountsAfterAReconcileThatEndsEarly(t *testing.T) {
+func TestJoin_ApplyResultKeptAfterEarlyReturn(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
 	x.reconcileUntil("the kubelet's certificate", hasSummary(v1alpha1.ReasonNodeNotRegistered))
 	want := h.agentCommands()
@@ -260,7 +260,7 @@ func (s *flakyCluster) Current() (nodespec.Cluster, error) {
 }
 
 // The cache may receive a Node after the operator has bound it.
-func TestANodeThatTheCacheDoesNotHaveYetIsNotLost(t *testing.T) {
+func TestJoin_NodeMissingInCacheNotLost(t *testing.T) {
 	x, _, _ := nodeInService(t, "None")
 	api, ok := x.Client.(client.WithWatch)
 	if !ok {

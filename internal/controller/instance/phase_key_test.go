@@ -30,7 +30,7 @@ func (x *trial) storeKeys(data map[string][]byte) {
 }
 
 //
-func TestAChangedKey(t *testing.T) {
+func TestPrivateKey_ChangeRecordedAfterLogin(t *testing.T) {
 	sources := map[string]v1alpha1.Source{
 		"of a Machine":           machineInstance().Spec.Source,
 		"from windows-instances": {ConfigMapKey: "10.0.128.7"},
@@ -104,7 +104,7 @@ func TestAChangedKey(t *testing.T) {
 }
 
 //
-func TestThePreviousKeyOpensAHostForThePresentOne(t *testing.T) {
+func TestPrivateKey_PreviousKeyInstallsCurrentKey(t *testing.T) {
 	t.Run("which is added to those that the host accepts", func(t *testing.T) {
 		x := newTrial(t)
 		x.asNode(machineInstance(), x.key.Hash())

@@ -10,7 +10,7 @@ import (
 )
 
 //
-func TestAHostThatCannotReachTheAPIServerIsNotChanged(t *testing.T) {
+func TestPreflight_HostWithoutAPIServerNotChanged(t *testing.T) {
 	const url = "https://api-int.lab.example.com:6443"
 	unresolved := &plan.APIServerFacts{URL: url, Error: "the name api-int.lab.example.com does not resolve"}
 	for name, c := range map[string]struct {

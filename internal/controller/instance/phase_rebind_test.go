@@ -11,7 +11,7 @@ import (
 
 // A regression: the disruption policy did not know such a node. The node was neither counted nor named when its
 // host was restarted.
-func TestTheNodeOfAnInstanceThatWasMadeAgainIsWrittenBeforeItCanBeDisturbed(t *testing.T) {
+func TestRebind_NodeRefWrittenBeforeDisruption(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Node){
 		"with the pinned host key":  func(*corev1.Node) {},
 		"without a pinned host key": withoutAnnotation(v1alpha1.AnnotationHostKey),

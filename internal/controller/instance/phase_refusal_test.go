@@ -73,7 +73,7 @@ var nodesInService = map[string]func(*testing.T, v1alpha1.UpgradeStrategy) (*tri
 }
 
 // If a new host would be refused, no Machine is deleted, no node is drained and no host is changed.
-func TestANodeInServiceStaysAsItIsWhereANewHostWouldBeRefused(t *testing.T) {
+func TestRefusal_NodeInServiceNotChanged(t *testing.T) {
 	for owner, begin := range nodesInService {
 		for state, c := range refusals {
 			for _, strategy := range []v1alpha1.UpgradeStrategy{v1alpha1.UpgradeReplace, v1alpha1.UpgradeInPlace} {
@@ -122,7 +122,7 @@ func TestANodeInServiceStaysAsItIsWhereANewHostWouldBeRefused(t *testing.T) {
 }
 
 //
-func TestANodeThatWorksAgainIsReadyAgainWhereANewHostWouldBeRefused(t *testing.T) {
+func TestRefusal_RecoveredNodeIsReady(t *testing.T) {
 	x := newUpgradeTrial(t, v1alpha1.UpgradeInPlace, true)
 	x.facts.Version = "5.1.0"
 	x.breakNode()
@@ -139,7 +139,7 @@ func TestANodeThatWorksAgainIsReadyAgainWhereANewHostWouldBeRefused(t *testing.T
 	expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
 }
 
-func TestTheNodeOfAnInstanceThatWasMadeAgainIsReadyWhereANewHostWouldBeRefused(t *testing.T) {
+func TestRefusal_NodeOfRecreatedInstanceIsReady(t *testing.T) {
 	x := newUpgradeTrial(t, v1alpha1.UpgradeInPlace, true)
 	forgotten := x.getInstance()
 	if err := x.Client.Delete(t.Context(), forgotten); err != nil {
@@ -155,7 +155,7 @@ func TestTheNodeOfAnInstanceThatWasMadeAgainIsReadyWhereANewHostWouldBeRefused(t
 }
 
 // A kubelet that does not report has the build from before a Windows update on its Node.
-func TestANodeThatDoesNotWorkIsJudgedByItsHost(t *testing.T) {
+func TestRefusal_FailedNodeIsCheckedOnHost(t *testing.T) {
 	x := newUpgradeTrial(t, v1alpha1.UpgradeInPlace, true)
 	x.reportsBuild(machine, buildRefused)
 	x.breakNode()
@@ -165,7 +165,7 @@ func TestANodeThatDoesNotWorkIsJudgedByItsHost(t *testing.T) {
 }
 
 // D-8
-func TestAKeyIsAdoptedOnANodeWhoseWindowsANewHostMayNotHave(t *testing.T) {
+func TestRefusal_KeyRecordedDespiteUnsupportedBuild(t *testing.T) {
 	x := newTrial(t)
 	x.asNode(machineInstance(), "another")
 	x.reportsBuild(machine, buildRefused)
@@ -188,7 +188,7 @@ func lacksUpdates(t *testing.T, x *trial, h *agentHost, revision int) {
 }
 
 // D-8
-func TestANodeInServiceBelowALeastBuildStaysReadyAndIsTold(t *testing.T) {
+func TestRefusal_NodeBelowMinimumBuildStaysReady(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	lacksUpdates(t, x, h, 169)
 	x.facts.Proxy = nodespec.Proxy{HTTP: "http://proxy.example.com:3128", NoProxy: ".cluster.local"} // so that there is something to do
@@ -241,7 +241,7 @@ func TestANodeInServiceBelowALeastBuildStaysReadyAndIsTold(t *testing.T) {
 }
 
 // D-8
-func TestTheNodeOfAListedLegacyHostBelowALeastBuildIsAdoptedAndStaysReady(t *testing.T) {
+func TestRefusal_LegacyNodeBelowMinimumBuildAdopted(t *testing.T) {
 	legacy := func(x *trial, address string) *corev1.Node {
 		node := legacyMachineNode()
 		node.Name = machine
@@ -288,7 +288,7 @@ func TestTheNodeOfAListedLegacyHostBelowALeastBuildIsAdoptedAndStaysReady(t *tes
 }
 
 // D-8
-func TestAHostWithWindowsServer2019BelowKB4586793BecomesANodeThatSaysSo(t *testing.T) {
+func TestActivate_MissingKB4586793IsAdvice(t *testing.T) {
 	x, _, _ := nodeInService(t, "None", func(o *fake.Options) {
 		o.System = fake.WindowsServer2019()
 		o.System.Revision = 1457

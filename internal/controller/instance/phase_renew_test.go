@@ -18,7 +18,7 @@ const month = 30 * 24 * time.Hour
 const week = 7 * 24 * time.Hour
 
 // The operator waits for weeks until a renewal is due, and is restarted in between. R-131
-func TestCertificatesAreRenewedBeforeTheyExpire(t *testing.T) {
+func TestRenew_RenewsBeforeExpiry(t *testing.T) {
 	x := newTrial(t)
 	h, identity := x.onAzure(week)
 	gate := openGate()
@@ -72,7 +72,7 @@ func TestCertificatesAreRenewedBeforeTheyExpire(t *testing.T) {
 	}
 }
 
-func TestBetweenRenewalsNothingIsDone(t *testing.T) {
+func TestRenew_IdleBetweenRenewals(t *testing.T) {
 	x := newTrial(t)
 	h, _ := x.onAzure(month)
 	x.clock.Step(month / 2)
@@ -94,7 +94,7 @@ func TestBetweenRenewalsNothingIsDone(t *testing.T) {
 	}
 }
 
-func TestAHostThatIsOffWhenItsCertificateIsDue(t *testing.T) {
+func TestRenew_UnreachableHostIsRetried(t *testing.T) {
 	t.Run("is asked again, and its node stays what it is meanwhile", func(t *testing.T) {
 		x := newTrial(t)
 		h, identity := x.onAzure(month)
@@ -155,7 +155,7 @@ func TestAHostThatIsOffWhenItsCertificateIsDue(t *testing.T) {
 	})
 }
 
-func TestARenewalDoesNotWaitForAChange(t *testing.T) {
+func TestRenew_DoesNotWaitForBlockedChange(t *testing.T) {
 	t.Run("that the gate does not let through", func(t *testing.T) {
 		x := newTrial(t)
 		h, identity := x.onAzure(month)
@@ -188,7 +188,7 @@ func TestARenewalDoesNotWaitForAChange(t *testing.T) {
 	})
 }
 
-func TestAPausedInstanceKeepsItsCertificate(t *testing.T) {
+func TestRenew_PausedInstanceNotRenewed(t *testing.T) {
 	x := newTrial(t)
 	h, _ := x.onAzure(month)
 	x.clock.Step(month)
@@ -199,7 +199,7 @@ func TestAPausedInstanceKeepsItsCertificate(t *testing.T) {
 }
 
 // A host that requests another identity gets nothing signed. R-132
-func TestARenewalForAnotherIdentityIsRefused(t *testing.T) {
+func TestRenew_OtherIdentityIsRefused(t *testing.T) {
 	x := newTrial(t)
 	h, identity := x.onAzure(month)
 	signed := x.enableSigning(month)
@@ -229,7 +229,7 @@ func TestARenewalForAnotherIdentityIsRefused(t *testing.T) {
 	}
 }
 
-func TestACertificateThatIsDueAtIssueIsNotRenewedAllTheTime(t *testing.T) {
+func TestRenew_ShortValidityNotRenewedContinuously(t *testing.T) {
 	for name, validity := range map[string]time.Duration{"that is due at issue": time.Minute,
 		"that is due in some seconds": 80 * time.Second} {
 		t.Run("one "+name, func(t *testing.T) {

@@ -27,7 +27,7 @@ func newUpgradeTrial(t *testing.T, strategy v1alpha1.UpgradeStrategy, changes bo
 }
 
 //
-func TestTheHostOfAMachineThatIsToBeReplacedIsLeftAsItIs(t *testing.T) {
+func TestStrategy_HostToBeReplacedNotChanged(t *testing.T) {
 	x := newUpgradeTrial(t, v1alpha1.UpgradeReplace, true)
 	node := x.getNode()
 	instance, _ := x.reconcile()
@@ -55,7 +55,7 @@ func TestTheHostOfAMachineThatIsToBeReplacedIsLeftAsItIs(t *testing.T) {
 }
 
 // D-1
-func TestAVersionThatChangesNothingOnTheHostMovesTheAnnotationOnly(t *testing.T) {
+func TestStrategy_UnchangedHostUpdatesAnnotationOnly(t *testing.T) {
 	for _, strategy := range []v1alpha1.UpgradeStrategy{v1alpha1.UpgradeReplace, v1alpha1.UpgradeInPlace} {
 		t.Run(string(strategy), func(t *testing.T) {
 			x := newUpgradeTrial(t, strategy, false)
@@ -92,7 +92,7 @@ func (x *trial) failedWith(instance *v1alpha1.WindowsInstance, reason string,
 	return instance
 }
 
-func TestANodeWhoseChangeHasFailedGoesOnAsItWas(t *testing.T) {
+func TestStrategy_NodeStaysReadyAfterFailedChange(t *testing.T) {
 	for reason, shown := range map[string]string{
 		v1alpha1.ReasonChecksFailed: v1alpha1.ReasonChangeFailed, v1alpha1.ReasonDrainTimedOut: v1alpha1.ReasonDrainTimedOut,
 	} {
@@ -110,7 +110,7 @@ func TestANodeWhoseChangeHasFailedGoesOnAsItWas(t *testing.T) {
 	}
 }
 
-func TestAFailedChangeIsTriedAgainWhenItsTimeHasComeOrItIsAnotherOrAnAdministratorWantsIt(t *testing.T) {
+func TestStrategy_RetriesDueOrRequestedChange(t *testing.T) {
 	for name, change := range map[string]func(*trial){
 		"its time has come":          func(x *trial) { x.clock.Step(31 * time.Minute) },
 		"another version":            func(x *trial) { x.Version = "2.0.1" },
@@ -137,7 +137,7 @@ func TestAFailedChangeIsTriedAgainWhenItsTimeHasComeOrItIsAnotherOrAnAdministrat
 }
 
 // A node that is unavailable for a moment must not get a failed change at once, without the disruption policy.
-func TestAnotherVersionIsNoRepair(t *testing.T) {
+func TestStrategy_NewVersionIsNoRepair(t *testing.T) {
 	x := newUpgradeTrial(t, v1alpha1.UpgradeInPlace, true)
 	x.failedWith(x.getInstance(), v1alpha1.ReasonChecksFailed, 30*time.Minute)
 	x.breakNodeSince(noon.Add(-time.Second), noon.Add(-time.Hour))
@@ -157,7 +157,7 @@ func TestAnotherVersionIsNoRepair(t *testing.T) {
 	}
 }
 
-func TestARestartThatWasAskedForWaitsForItsTurnWithoutAConnection(t *testing.T) {
+func TestReboot_WaitsForSlotWithoutConnection(t *testing.T) {
 	x := newTrial(t)
 	x.asNode(machineInstance(), x.key.Hash())
 	node := x.getNode()

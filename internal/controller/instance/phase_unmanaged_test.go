@@ -28,7 +28,7 @@ func setUnmanaged(reason string) func(*v1alpha1.WindowsInstance) {
 }
 
 //
-func TestAHostIsLeftAloneWhileItsMachineIsDeletedFailedOrIgnored(t *testing.T) {
+func TestUnmanaged_HostNotChanged(t *testing.T) {
 	for reason, message := range map[string]string{
 		v1alpha1.ReasonMachineDeleting: "deleted with the Machine", v1alpha1.ReasonMachineFailed: "delete it",
 		v1alpha1.ReasonMachineIgnored: v1alpha1.LabelIgnore,
@@ -72,7 +72,7 @@ func TestAHostIsLeftAloneWhileItsMachineIsDeletedFailedOrIgnored(t *testing.T) {
 	}
 }
 
-func TestAHostThatWasNeverReachedIsLeftAloneToo(t *testing.T) {
+func TestUnmanaged_UnreachedHostNotContacted(t *testing.T) {
 	instance := machineInstance()
 	setUnmanaged(v1alpha1.ReasonMachineFailed)(instance)
 	x := newTrial(t, instance)
@@ -95,7 +95,7 @@ func (o changingCluster) Current() (nodespec.Cluster, error) {
 	return o.trial.Current()
 }
 
-func TestAnInstanceThatIsMadeAgainKnowsNothingOfTheOneBefore(t *testing.T) {
+func TestReconcile_RecreatedInstanceHasNoFormerStatus(t *testing.T) {
 	x := newTrial(t, machineInstance())
 	x.facts.Version = "4.5.0"
 	x.Cluster = changingCluster{x, func() {
@@ -118,7 +118,7 @@ func TestAnInstanceThatIsMadeAgainKnowsNothingOfTheOneBefore(t *testing.T) {
 	}
 }
 
-func TestWhichChangesOfAnInstanceAreLookedAt(t *testing.T) {
+func TestInstanceChanged_IgnoresOwnStatus(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*v1alpha1.WindowsInstance)
 		want   bool

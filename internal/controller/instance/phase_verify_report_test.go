@@ -30,7 +30,7 @@ func restartKubelet(t *testing.T) (*trial, *agentHost, *v1alpha1.WindowsInstance
 
 // A node in service keeps the Ready condition of its former kubelet until the next kubelet reports, however long
 // that takes.
-func TestAReadyOfTheFormerKubeletIsNoProof(t *testing.T) {
+func TestVerify_ReadyOfFormerKubeletNotTrusted(t *testing.T) {
 	t.Run("the node is proven once its kubelet has reported", func(t *testing.T) {
 		x, _, instance := restartKubelet(t)
 		ready := expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady)

@@ -42,7 +42,7 @@ func (x *trial) refuseStatusWrites(times int, err error) *int {
 }
 
 // A reconcile without a written status has no effect: no job starts, no event is sent, and nothing is counted.
-func TestNothingFollowsAReconcileWhoseStatusIsRefusedTenTimes(t *testing.T) {
+func TestReconcile_RefusedStatusWriteHasNoEffect(t *testing.T) {
 	const times = 10
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "windowsinstances"}, machine, errors.New("it has changed"))
 	for name, refusal := range map[string]error{"as a conflict": conflict, "for another reason": apierrors.NewInternalError(errors.New("no leader"))} {

@@ -12,7 +12,7 @@ import (
 )
 
 // The cache may still have the deleted instance when the reconcile writes.
-func TestAStatusIsNotWrittenIntoAnotherInstanceOfTheSameName(t *testing.T) {
+func TestReconcile_StatusNotWrittenToRecreatedInstance(t *testing.T) {
 	remade := func(t *testing.T) (*trial, *v1alpha1.WindowsInstance, *scope.Scope) {
 		t.Helper()
 		before := listedInstance()

@@ -31,7 +31,7 @@ func registeredNode() *corev1.Node {
 	}
 }
 
-func TestAMachineThatIsGoneLeavesNothing(t *testing.T) {
+func TestRemoval_DeletedMachineLeavesNothing(t *testing.T) {
 	t.Run("of a node in service: no contact, no drain, no Node, no instance", func(t *testing.T) {
 		x := newTrial(t)
 		instance := machineInstance()
@@ -94,7 +94,7 @@ func TestAMachineThatIsGoneLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestAKubeletThatRegistersItsNodeAsItsMachineGoes(t *testing.T) {
+func TestRemoval_LateNodeOfDeletedMachineDeleted(t *testing.T) {
 	t.Run("is waited for, once its name was confirmed and it may have its certificate", func(t *testing.T) {
 		x := newTrial(t, joinedInProgress())
 		instance, after := x.reconcile()

@@ -58,7 +58,7 @@ func (x *trial) reconcileSharer() *v1alpha1.WindowsInstance {
 }
 
 // The source marks one instance after the other, and each is reconciled as soon as marked.
-func TestAHostThatIsListedTwiceAndRemovedWholeLeavesNothingBehind(t *testing.T) {
+func TestRemoval_HostListedTwiceLeavesNothing(t *testing.T) {
 	t.Run("when the one with the node is marked first", func(t *testing.T) {
 		x := sharedTrial(t)
 		x.changeSpec(x.getInstance(), setRemoved)
@@ -105,7 +105,7 @@ func (x *trial) checkAllRemoved() {
 }
 
 //
-func TestANodeIsHandedOverBeforeItsInstanceGoes(t *testing.T) {
+func TestRemoval_NodeReboundBeforeInstanceIsDeleted(t *testing.T) {
 	x := sharedTrial(t)
 	x.changeSpec(x.getInstance(), setRemoved)
 	x.reconcile()
@@ -127,7 +127,7 @@ func TestANodeIsHandedOverBeforeItsInstanceGoes(t *testing.T) {
 }
 
 // A host was renamed and is listed under another address. Under the new name, the host is another Node.
-func TestTheNodeOfARenamedHostGoesWithItsInstance(t *testing.T) {
+func TestRemoval_NodeOfRenamedHostIsDeleted(t *testing.T) {
 	x := sharedTrial(t)
 	x.changeSpec(x.getInstance(), setRemoved)
 	successor := x.sharingInstance()
@@ -140,7 +140,7 @@ func TestTheNodeOfARenamedHostGoesWithItsInstance(t *testing.T) {
 	}
 }
 
-func TestWhoIsWokenWhenAHostIsPassedOn(t *testing.T) {
+func TestSharedHostChanged_EnqueuesInstancesOfSameHost(t *testing.T) {
 	x := sharedTrial(t)
 	before := x.getInstance()
 	woken := func(after *v1alpha1.WindowsInstance) bool {

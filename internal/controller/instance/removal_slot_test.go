@@ -38,7 +38,7 @@ func (x *trial) reconcileRemoval(inspect func(*v1alpha1.WindowsInstance)) {
 	x.t.Fatalf("the removal does not end: %s", x.getInstance().Status.Summary)
 }
 
-func TestAHostThatRestartsDuringItsRemovalKeepsItsDisruptionSlot(t *testing.T) {
+func TestRemoval_SlotHeldDuringRestart(t *testing.T) {
 	x, _, gate := nodeInService(t, "None", restartsForLong)
 	restarts := 0
 	x.reconcileRemoval(func(instance *v1alpha1.WindowsInstance) {
@@ -58,7 +58,7 @@ func TestAHostThatRestartsDuringItsRemovalKeepsItsDisruptionSlot(t *testing.T) {
 }
 
 // The connection may be lost before the agent reports the restart of the host.
-func TestAHostThatIsBeingGivenBackKeepsItsDisruptionSlotWhileItDoesNotAnswer(t *testing.T) {
+func TestRemoval_SlotHeldWhileHostIsUnreachable(t *testing.T) {
 	x, h, gate := nodeInService(t, "None", restartsForLong)
 	lost := false
 	x.reconcileRemoval(func(instance *v1alpha1.WindowsInstance) {
@@ -76,7 +76,7 @@ func TestAHostThatIsBeingGivenBackKeepsItsDisruptionSlotWhileItDoesNotAnswer(t *
 }
 
 // Each retry would announce another disruption, and delay other nodes until the connection fails.
-func TestARemovedHostThatDoesNotAnswerAcquiresADisruptionSlotOnce(t *testing.T) {
+func TestRemoval_UnreachableHostAcquiresSlotOnce(t *testing.T) {
 	x, gate := newTrial(t), openGate()
 	x.Gate = gate
 	x.asNode(listedInstance(), x.key.Hash())
@@ -108,7 +108,7 @@ func TestARemovedHostThatDoesNotAnswerAcquiresADisruptionSlotOnce(t *testing.T) 
 }
 
 // If an administrator has declared a host lost while its kubelet works, nothing else drains the node.
-func TestANodeOfALostHostIsDrainedThoughItsHostHasNotAnswered(t *testing.T) {
+func TestRemoval_NodeOfLostHostIsDrained(t *testing.T) {
 	x, gate := newTrial(t), openGate()
 	x.Gate = gate
 	x.asNode(listedInstance(), "another")
@@ -134,7 +134,7 @@ func TestANodeOfALostHostIsDrainedThoughItsHostHasNotAnswered(t *testing.T) {
 }
 
 // A host that has accepted a restart may close the connection before a reconcile reads the agent's result. R-095
-func TestAHostThatHasAcceptedARestartIsOnlyLookedAtAlthoughTheConnectionEnds(t *testing.T) {
+func TestRemoval_NoCommandAfterAcceptedRestart(t *testing.T) {
 	x, h, _ := nodeInService(t, "None", restartsForLong, func(o *fake.Options) { o.ShutdownDelay = 8 * time.Second })
 	x.ListWaitTimeout = 0 // a reconcile that waits for a list ends early
 	x.changeSpec(x.getInstance(), setRemoved)

@@ -30,7 +30,7 @@ func (x *trial) createAnother(ref *v1alpha1.NodeReference) {
 }
 
 // A kubelet may write the annotations of its own Node. R-167
-func TestANodeDoesNotGetAwayFromItsRemoval(t *testing.T) {
+func TestRemoval_ForgedAnnotationsDoNotKeepNode(t *testing.T) {
 	for name, annotations := range map[string]map[string]string{
 		"without a word whose it is": nil,
 		"as one of nobody":           {v1alpha1.AnnotationInstance: "nobody"},
@@ -55,7 +55,7 @@ func TestANodeDoesNotGetAwayFromItsRemoval(t *testing.T) {
 	}
 }
 
-func TestANodeDoesNotBecomeThatOfAnotherInstanceByItsAnnotations(t *testing.T) {
+func TestNode_ForgedAnnotationsDoNotBindNode(t *testing.T) {
 	x := newTrial(t, machineInstance())
 	spoofed := readyNode("abc")
 	spoofed.Name, spoofed.UID = "liar", "2"
@@ -74,7 +74,7 @@ func TestANodeDoesNotBecomeThatOfAnotherInstanceByItsAnnotations(t *testing.T) {
 }
 
 // A kubelet may have a pending certificate request when its host is removed. R-167
-func TestCertificateRequestsGoWithTheirHost(t *testing.T) {
+func TestRemoval_DeletesCertificateRequests(t *testing.T) {
 	listed := joinedInProgress()
 	listed.Spec.Source = v1alpha1.Source{ConfigMapKey: listed.Spec.Address}
 	listed.Status.HostKey = nil // nothing to restore
@@ -125,7 +125,7 @@ func requestsGoWith(t *testing.T, instance *v1alpha1.WindowsInstance) {
 }
 
 // The lists of a fleet take longer than a reconcile waits. The results of jobs count in the meantime.
-func TestAHostJoinsAndLeavesAlthoughNoReconcileWaitsForLists(t *testing.T) {
+func TestReconcile_CompletesWithoutWaitForLists(t *testing.T) {
 	x, _, _ := hostToJoin(t, "None")
 	x.ListWaitTimeout = 0
 	x.joinNode()

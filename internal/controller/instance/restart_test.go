@@ -13,7 +13,7 @@ import (
 )
 
 //
-func TestAHostThatAnswersBeforeItGoesDownIsAskedForFactsOnly(t *testing.T) {
+func TestAwaitRestart_OnlyFactsBeforeHostIsDown(t *testing.T) {
 	x := newTrial(t, listedInstance())
 	x.facts.Platform = "None"
 	h := x.withAgent(func(o *fake.Options) { o.Clock, o.ShutdownDelay = x.clock, bootIDTimeout+time.Minute })

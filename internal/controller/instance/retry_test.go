@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestRetriesSlowDownToOneAMinute(t *testing.T) {
+func TestRetryDelay_GrowsToOneMinute(t *testing.T) {
 	for attempt, want := range map[int]time.Duration{1: 2 * time.Second, 2: 4 * time.Second, 4: 16 * time.Second,
 		6: time.Minute, 1000: time.Minute} {
 		if got := retryDelay(attempt, 0); got != want {

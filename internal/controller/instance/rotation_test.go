@@ -57,7 +57,7 @@ func (w *clusterFaults) randomMinutes(most int) time.Duration {
 
 // In thirty days of restarts of the operator, unavailable hosts and clock changes, the certificate never expires.
 // It is renewed once per lifetime and not early, and no other connections to the host are made.
-func TestACertificateIsKeptGoodForAMonth(t *testing.T) {
+func TestRotation_CertificateStaysValidForMonth(t *testing.T) {
 	months, days := uint64(3), 30
 	if testing.Short() {
 		months, days = 1, 6
@@ -114,7 +114,7 @@ func TestACertificateIsKeptGoodForAMonth(t *testing.T) {
 	}
 }
 
-func TestAThousandHostsAreNotRenewedAtOnce(t *testing.T) {
+func TestRotation_RenewalsAreSpread(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	noted := []v1alpha1.CertificateStatus{certificateStatus(nodespec.ServiceCloudNodeManager, noon, noon.Add(shortValidity))}
 	var intervals []time.Duration
@@ -143,7 +143,7 @@ func TestAThousandHostsAreNotRenewedAtOnce(t *testing.T) {
 }
 
 //
-func TestAnOperatorThatWasAwayRenewsWhatIsDue(t *testing.T) {
+func TestRotation_RenewsDueCertificateAfterOutage(t *testing.T) {
 	x := newTrial(t)
 	h, identity := x.onAzure(shortValidity)
 	x.enableSigning(shortValidity)
@@ -157,7 +157,7 @@ func TestAnOperatorThatWasAwayRenewsWhatIsDue(t *testing.T) {
 
 // The name of a Node does not prove that the Node belongs to the instance. A certificate signed for the Node of
 // another machine would grant its rights.
-func TestACertificateIsNotRenewedForTheNodeOfAnother(t *testing.T) {
+func TestRotation_NotRenewedForForeignNode(t *testing.T) {
 	x := newTrial(t)
 	x.onAzure(shortValidity)
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { // the instance was not recreated

@@ -178,7 +178,7 @@ func (h *agentHost) hasProxy(service string) bool {
 	})
 }
 
-func TestAnotherAuthorityIsTrustedAtOnce(t *testing.T) {
+func TestSettings_AuthorityAppliedWithoutSlot(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	gate.refuseAll(v1alpha1.ReasonOutsideMaintenanceWindow)
 	authority := selfSigned(t, "Example CA")
@@ -202,7 +202,7 @@ func TestAnotherAuthorityIsTrustedAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnotherProxyWaitsForItsTurnAndForTheDrain(t *testing.T) {
+func TestSettings_ProxyWaitsForSlotAndDrain(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	const secret = "proxy-canary"
 	gate.refuseAll(v1alpha1.ReasonMaxUnavailableReached)
@@ -241,7 +241,7 @@ func TestAnotherProxyWaitsForItsTurnAndForTheDrain(t *testing.T) {
 }
 
 // SFTP creates directories with the default permissions of Windows, which let all users read.
-func TestTheFirstSpecIsSentIntoAFolderForAdministratorsOnly(t *testing.T) {
+func TestJoin_FirstSpecSentToRestrictedDirectory(t *testing.T) {
 	_, h, _ := nodeInService(t, "None")
 	queried, sent := -1, -1
 	for i, entry := range h.machine.Journal().Entries(func(fake.Entry) bool { return true }) {
@@ -262,7 +262,7 @@ func TestTheFirstSpecIsSentIntoAFolderForAdministratorsOnly(t *testing.T) {
 	}
 }
 
-func TestCertificatesOfAllServicesComeInOneGo(t *testing.T) {
+func TestJoin_AllCertificatesIssuedTogether(t *testing.T) {
 	_, plain, _ := nodeInService(t, "None")
 	x, h, _ := nodeInService(t, "Azure")
 	// The clock of the trial skips the limit of idle connections. Whether a connection ends before its next use

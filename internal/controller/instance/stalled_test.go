@@ -94,7 +94,7 @@ func (n *sshNetwork) lockedCondition(condition func() bool) func() bool {
 
 // Hosts that stall after the login delay the first contact with other hosts until the unopened sessions time out.
 // Nodes in service are not delayed.
-func TestHostsThatStallAfterTheLoginDoNotHoldUpOthers(t *testing.T) {
+func TestFirstContact_StalledHostsDoNotBlockNodes(t *testing.T) {
 	const healthyHosts = 50
 	x, n := newTarpits(t), newSSHNetwork(t)
 	x.answers = n

@@ -223,7 +223,7 @@ func newTarpits(t *testing.T) *tarpits {
 
 // Hosts that accept connections and never respond delay the first join of other hosts by at most a minute,
 // regardless of the number of such hosts. Nodes in service are not delayed.
-func TestHostsThatNeverAnswerLeaveWorkersToOthers(t *testing.T) {
+func TestFirstContact_SilentHostsDelayNewHostsBriefly(t *testing.T) {
 	x := newTarpits(t)
 	silent := x.addInstances(tarpitNetwork, maxFirstContacts+44, "")
 	x.awaitCondition("as many new hosts are dialed as may be", x.openIs(maxFirstContacts))
@@ -238,7 +238,7 @@ func TestHostsThatNeverAnswerLeaveWorkersToOthers(t *testing.T) {
 }
 
 // A new host that has to wait for other hosts reports the wait.
-func TestAHostThatWaitsForOthersSaysSo(t *testing.T) {
+func TestFirstContact_WaitForSlotReported(t *testing.T) {
 	x := newTarpits(t)
 	x.addInstances(tarpitNetwork, maxFirstContacts, "")
 	x.awaitCondition("as many new hosts are dialed as may be", x.openIs(maxFirstContacts))
@@ -257,7 +257,7 @@ func TestAHostThatWaitsForOthersSaysSo(t *testing.T) {
 }
 
 // A job that exceeds the limit is ended, and fails only its own instance.
-func TestAJobThatTakesTooLong(t *testing.T) {
+func TestJob_TimeoutFailsOwnInstance(t *testing.T) {
 	x := newTrial(t, listedInstance())
 	x.facts.Platform = "None"
 	dialed := make(chan struct{})
@@ -281,7 +281,7 @@ func TestAJobThatTakesTooLong(t *testing.T) {
 }
 
 //
-func TestWorkOnAHostEndsWhenItsMachineIsDeleted(t *testing.T) {
+func TestJob_EndsWhenMachineIsDeleted(t *testing.T) {
 	x := newTrial(t, machineInstance())
 	dialed, cut := make(chan struct{}), make(chan struct{})
 	x.server = func(ctx context.Context) (net.Conn, error) {
@@ -308,7 +308,7 @@ func TestWorkOnAHostEndsWhenItsMachineIsDeleted(t *testing.T) {
 }
 
 // The taint that keeps Linux pods away must not wait for the end of a job.
-func TestANodeIsPutRightWhileAJobRunsOnItsHost(t *testing.T) {
+func TestNodeDrift_RevertedWhileJobRuns(t *testing.T) {
 	x := newTrial(t)
 	x.asNode(listedInstance(), "another key")
 	dialed, end := make(chan struct{}), make(chan struct{})

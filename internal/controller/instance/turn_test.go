@@ -79,7 +79,7 @@ func (x *trial) checkInService(gate *trialGate) {
 	}
 }
 
-func TestADrainedNodeIsInServiceAgainWhenNothingCanBeDoneToItsHost(t *testing.T) {
+func TestSlot_ReleasedIfHostCannotBeChanged(t *testing.T) {
 	for name, change := range map[string]func(*trial){
 		"the instance is paused": func(x *trial) {
 			x.changeSpec(x.getInstance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true })
@@ -136,7 +136,7 @@ func TestADrainedNodeIsInServiceAgainWhenNothingCanBeDoneToItsHost(t *testing.T)
 
 // The connection of an agent command may be lost while the command continues, and two operators may work for a
 // moment.
-func TestANodeStaysDrainedWhileAVerbThatNobodyWaitsForIsAtWorkOnItsHost(t *testing.T) {
+func TestSlot_HeldWhileAgentIsBusy(t *testing.T) {
 	x, gate := newDrainingTrial(t)
 	s := x.newScope(x.getInstance())
 	busy := s.HandleFailure(v1alpha1.ConditionUpToDate, &agentapi.Failure{Reason: agentapi.ReasonAgentBusy,
@@ -151,7 +151,7 @@ func TestANodeStaysDrainedWhileAVerbThatNobodyWaitsForIsAtWorkOnItsHost(t *testi
 }
 
 // The list of the gate may have been lost, or the slot may have expired.
-func TestANodeThatIsRefusedIsInServiceAlsoWhenItsPlaceWasLost(t *testing.T) {
+func TestSlot_RefusedNodeWithoutSlotInService(t *testing.T) {
 	x, gate := newDrainingTrial(t)
 	gate.held = nil
 	gate.refuseAll(v1alpha1.ReasonDisruptionsPaused)
@@ -160,7 +160,7 @@ func TestANodeThatIsRefusedIsInServiceAlsoWhenItsPlaceWasLost(t *testing.T) {
 	x.checkInService(gate)
 }
 
-func TestARestartOfAHostThatDoesNotAnswerDisturbsNobody(t *testing.T) {
+func TestSlot_NotHeldToRebootUnreachableHost(t *testing.T) {
 	for name, works := range map[string]bool{"its node works": true, "its node does not work": false} {
 		t.Run(name, func(t *testing.T) {
 			x := newTrial(t)
@@ -183,7 +183,7 @@ func TestARestartOfAHostThatDoesNotAnswerDisturbsNobody(t *testing.T) {
 	}
 }
 
-func TestAHostThatIsAwayInTheMiddleOfItsChangeTakesUpNoPlaceAnew(t *testing.T) {
+func TestSlot_NotReacquiredWhileHostIsUnreachable(t *testing.T) {
 	x, gate := newDrainingTrial(t)
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
 	x.breakNode()
@@ -213,7 +213,7 @@ func (x *trial) newRespondingScope(facts *plan.Facts) *scope.Scope {
 	return s
 }
 
-func TestANodeThatHasNotComeBackIsWorkedOnButNotInAnothersPlace(t *testing.T) {
+func TestSlot_RepairRequestsOnlyMissingSlot(t *testing.T) {
 	x, gate := newDrainingTrial(t)
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
 	x.breakNode()
@@ -231,7 +231,7 @@ func TestANodeThatHasNotComeBackIsWorkedOnButNotInAnothersPlace(t *testing.T) {
 	}
 }
 
-func TestARestartThatWasNotDoneWaitsForItsTurnAgain(t *testing.T) {
+func TestReboot_NotDoneRequestsSlotAgain(t *testing.T) {
 	x := newTrial(t)
 	gate := openGate()
 	x.Gate = gate
@@ -253,7 +253,7 @@ func TestARestartThatWasNotDoneWaitsForItsTurnAgain(t *testing.T) {
 
 // The Node changes when it becomes Ready again, so the write that removes the annotation conflicts with a newer
 // version.
-func TestARestartThatWasDoneIsRememberedUntilNobodyWantsItAnyMore(t *testing.T) {
+func TestReboot_RecordKeptUntilAnnotationIsRemoved(t *testing.T) {
 	x := newTrial(t)
 	x.asNode(machineInstance(), x.key.Hash())
 	x.changeNode(func(n *corev1.Node) { requestReboot(n); setCordoned(n) })
@@ -275,7 +275,7 @@ func TestARestartThatWasDoneIsRememberedUntilNobodyWantsItAnyMore(t *testing.T) 
 	}
 }
 
-func TestARemovalWhoseDrainHasFailed(t *testing.T) {
+func TestRemoval_FailedDrainRetriedWithFullTimeout(t *testing.T) {
 	failed := func(t *testing.T) *trial {
 		x := newTrial(t)
 		instance := machineInstance()
@@ -329,7 +329,7 @@ func TestARemovalWhoseDrainHasFailed(t *testing.T) {
 	})
 }
 
-func TestAChangeThatFailsWithoutAWayBackIsTold(t *testing.T) {
+func TestRollback_FailureWithoutTargetReported(t *testing.T) {
 	begun := func(t *testing.T) (*trial, *result.Result) {
 		x, _ := newDrainingTrial(t)
 		x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
@@ -385,7 +385,7 @@ func TestAChangeThatFailsWithoutAWayBackIsTold(t *testing.T) {
 	})
 }
 
-func TestAnAskedForRetryOfNothingIsTakenAway(t *testing.T) {
+func TestRetry_AnnotationWithoutFailureIsRemoved(t *testing.T) {
 	x := newTrial(t)
 	x.asNode(machineInstance(), x.key.Hash())
 	x.annotateInstance(v1alpha1.AnnotationRetry, "now")
@@ -395,7 +395,7 @@ func TestAnAskedForRetryOfNothingIsTakenAway(t *testing.T) {
 	}
 }
 
-func TestPodsThatCameToAHostInTheMiddleOfItsChangeAreNoReasonToStop(t *testing.T) {
+func TestDrain_LaterPodsStopNoStartedChange(t *testing.T) {
 	x, _ := newDrainingTrial(t)
 	x.changeNode(setDrained)
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
@@ -410,7 +410,7 @@ func TestPodsThatCameToAHostInTheMiddleOfItsChangeAreNoReasonToStop(t *testing.T
 }
 
 // A node that a user has cordoned is drained without a record of the start on the Node.
-func TestTheDrainOfANodeThatAUserHasCordonedDoesNotRestartOtherWaits(t *testing.T) {
+func TestDrain_UserCordonRestartsNoOtherWait(t *testing.T) {
 	x, _ := newDrainingTrial(t)
 	x.changeNode(func(n *corev1.Node) { delete(n.Annotations, v1alpha1.AnnotationCordoned) })
 	s := x.newRespondingScope(&plan.Facts{})

@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-func TestAHostWhoseUserDataIsAtWorkIsWaitedFor(t *testing.T) {
+func TestUserData_WaitsForRunningUserData(t *testing.T) {
 	refuses := func(x *trial) { x.host.authorizeKeys() }
 	closed := func(x *trial) { x.host.switchOff(true) }
 	for name, c := range map[string]struct {
@@ -55,7 +55,7 @@ func TestAHostWhoseUserDataIsAtWorkIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestARefusedKeyIsAFailure(t *testing.T) {
+func TestUserData_RefusedKeyIsFailureWithoutWait(t *testing.T) {
 	for name, change := range map[string]func(*trial, *v1alpha1.WindowsInstance){
 		"of a host from windows-instances, which has no user data": func(_ *trial, i *v1alpha1.WindowsInstance) {
 			i.Spec.Source = v1alpha1.Source{ConfigMapKey: "10.0.128.7"}
@@ -101,7 +101,7 @@ func (c *runningClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) 
 
 // For controller-runtime, a result without a delay is complete: without an event, the instance would not be
 // reconciled again.
-func TestAHostIsLookedAtAgainAlsoIfItsTimeEndsDuringTheReconcile(t *testing.T) {
+func TestUserData_RequeuedIfTimeoutEndsDuringReconcile(t *testing.T) {
 	x := newTrial(t, machineInstance())
 	clock := &runningClock{FakeClock: x.clock}
 	x.Clock = clock
@@ -117,7 +117,7 @@ func TestAHostIsLookedAtAgainAlsoIfItsTimeEndsDuringTheReconcile(t *testing.T) {
 	}
 }
 
-func TestATimeThatHasPassedIsNow(t *testing.T) {
+func TestRequeueResult_PastTimeIsNow(t *testing.T) {
 	x := newTrial(t, machineInstance())
 	for _, outcome := range []result.Outcome{result.Wait, result.Done} {
 		s := &scope.Scope{Instance: machineInstance(), Session: &scope.Session{},
@@ -128,7 +128,7 @@ func TestATimeThatHasPassedIsNow(t *testing.T) {
 	}
 }
 
-func TestUserDataPoll(t *testing.T) {
+func TestUserData_PollIntervalGrowsWithAge(t *testing.T) {
 	for name, c := range map[string]struct {
 		age    time.Duration
 		jitter float64
@@ -148,7 +148,7 @@ func TestUserDataPoll(t *testing.T) {
 }
 
 //
-func TestTheHostIsAskedToTryTheAddressOfTheAPIServer(t *testing.T) {
+func TestFactsArguments_HaveAPIServerURL(t *testing.T) {
 	for url, want := range map[string][]string{
 		"https://api-int.lab.example.com:6443": {"--api-server", "https://api-int.lab.example.com:6443"},
 		"https://api-int.lab.example.com":      {"--api-server", "https://api-int.lab.example.com:443"},

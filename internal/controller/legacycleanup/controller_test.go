@@ -139,7 +139,7 @@ func (f *fixture) objectExists(object client.Object) bool {
 }
 
 //
-func TestWhatAnOlderOperatorHasLeftGoesAfterItsLastNode(t *testing.T) {
+func TestReconcile_LeftoversDeletedAfterLastLegacyNode(t *testing.T) {
 	f := newFixture(t)
 	bound := map[string]string{v1alpha1.AnnotationInstance: "entry", v1alpha1.AnnotationVersion: legacyVersion}
 	waiting := f.createNode("waiting", bound)
@@ -215,7 +215,7 @@ func TestWhatAnOlderOperatorHasLeftGoesAfterItsLastNode(t *testing.T) {
 }
 
 // the legacy operator was uninstalled, with or without its nodes.
-func TestWhatAnOlderOperatorHasLeftGoesAlsoWithoutNodes(t *testing.T) {
+func TestReconcile_LeftoversDeletedWithoutNodes(t *testing.T) {
 	f := newFixture(t)
 	for _, object := range f.leftovers[:4] {
 		// Deleting the account also deletes the token.
@@ -229,7 +229,7 @@ func TestWhatAnOlderOperatorHasLeftGoesAlsoWithoutNodes(t *testing.T) {
 	}
 }
 
-func TestNotedHostKeysStayUntilTheirHostsArePinned(t *testing.T) {
+func TestReconcile_HostKeysKeptUntilPinned(t *testing.T) {
 	f := newFixture(t)
 	noted := &corev1.ConfigMap{}
 	if err := f.admin.Get(t.Context(), client.ObjectKey{Namespace: f.Namespace, Name: "windows-ssh-host-keys"},

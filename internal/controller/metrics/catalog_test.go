@@ -15,7 +15,7 @@ import (
 // reserved are labels that a scrape or the prometheus-operator adds: a metric's label of that name would be renamed.
 var reserved = []string{"job", "instance", "namespace", "pod", "container", "service", "endpoint", "le", "quantile"}
 
-func TestEachMetricSaysWhatItIs(t *testing.T) {
+func TestCatalog_EachMetricIsDescribed(t *testing.T) {
 	seen := map[string]bool{}
 	for _, d := range Catalog() {
 		if seen[d.Name] || !regexp.MustCompile(`^wmco_[a-z_]+$`).MatchString(d.Name) {
@@ -40,7 +40,7 @@ func TestEachMetricSaysWhatItIs(t *testing.T) {
 }
 
 // A metric created in another package would be missing from the documents, and its series would be unbounded.
-func TestNoOtherPackageMakesAMetric(t *testing.T) {
+func TestCatalog_NoMetricInOtherPackages(t *testing.T) {
 	makes := regexp.MustCompile(`prometheus\.New(Gauge|Counter|Histogram|Summary|Desc|ConstMetric|Untyped)`)
 	root, checked := filepath.Join("..", "..", ".."), 0
 	for _, dir := range []string{"internal", "cmd"} {
@@ -67,7 +67,7 @@ func TestNoOtherPackageMakesAMetric(t *testing.T) {
 
 // A host may report arbitrary values, which may become labels. Only series that are deleted with an object of
 // the API have no bound of their own.
-func TestMadeUpValuesDoNotMakeSeriesWithoutAnEnd(t *testing.T) {
+func TestCatalog_ForgedValuesCreateBoundedSeries(t *testing.T) {
 	for _, d := range Catalog() {
 		t.Run(d.Name, func(t *testing.T) {
 			product := 1
@@ -122,7 +122,7 @@ func seriesOf(t *testing.T, name string) int {
 	return 0
 }
 
-func TestValuesBeyondTheBoundAreCountedTogether(t *testing.T) {
+func TestLabelLimiter_ExcessValuesCountedAsOther(t *testing.T) {
 	b := labelLimiter{maxValues: 2}
 	var got []string
 	for _, value := range []string{"a", "b", "c", "a", "d"} {
@@ -134,7 +134,7 @@ func TestValuesBeyondTheBoundAreCountedTogether(t *testing.T) {
 }
 
 // The bounds are for hostile values. All values of the operator itself fit.
-func TestTheBoundsHoldAllThatThereIs(t *testing.T) {
+func TestCatalog_LimitsFitValuesOfOperator(t *testing.T) {
 	for name, c := range map[string]struct {
 		label   string
 		files   []string

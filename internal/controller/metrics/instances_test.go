@@ -71,7 +71,7 @@ func expectMetrics(t *testing.T, want string, names ...string) {
 	}
 }
 
-func TestEachInstanceHasItsSeries(t *testing.T) {
+func TestInstances_EachHasOwnSeries(t *testing.T) {
 	removed := newInstance("c", v1alpha1.WindowsInstanceStatus{Summary: "Removing"})
 	removed.Spec.DesiredState = v1alpha1.DesiredStateRemoved
 	elsewhere := newInstance("d", v1alpha1.WindowsInstanceStatus{})
@@ -127,7 +127,7 @@ func TestEachInstanceHasItsSeries(t *testing.T) {
 	})
 }
 
-func TestAStandingHasOneSeries(t *testing.T) {
+func TestStateGauge_HasOneSeries(t *testing.T) {
 	MonitoringEnabled.Set(false, "NamespaceNotLabeled")
 	MonitoringEnabled.Set(true, "MonitoringEnabled")
 	want := "# HELP wmco_monitoring_enabled 1 if the cluster's Prometheus is configured to scrape Windows nodes, 0 " +

@@ -23,7 +23,7 @@ import (
 )
 
 //
-func TestNodesAreScrapedWhileTheyAreInService(t *testing.T) {
+func TestReconcile_NodesScrapedWhileInService(t *testing.T) {
 	f := newFixture(t)
 	f.reconcileAll()
 	if got := f.listedAddresses(); len(got) > 0 || f.getServiceMonitor() == nil || f.getRules() == nil {
@@ -80,7 +80,7 @@ func TestNodesAreScrapedWhileTheyAreInService(t *testing.T) {
 }
 
 // Nodes change frequently, and hundreds change at once when a fleet joins.
-func TestAChangeOfANodeCostsLittle(t *testing.T) {
+func TestReconcile_NodeChangeCostsFewRequests(t *testing.T) {
 	f := newFixture(t)
 	if reads, writes := f.reconcileAddresses(); reads+writes > 0 {
 		t.Errorf("before the first look at everything there are %d reads and %d writes", reads, writes)
@@ -134,7 +134,7 @@ func TestAChangeOfANodeCostsLittle(t *testing.T) {
 }
 
 //
-func TestTheObjectsSayWhatPrometheusNeeds(t *testing.T) {
+func TestReconcile_ObjectsFitPrometheus(t *testing.T) {
 	f := newFixture(t)
 	f.reconcileAll()
 	service := &corev1.Service{}
@@ -163,7 +163,7 @@ func TestTheObjectsSayWhatPrometheusNeeds(t *testing.T) {
 }
 
 //
-func TestTheLabelOfTheNamespaceTurnsMonitoringOnAndOff(t *testing.T) {
+func TestReconcile_NamespaceLabelEnablesMonitoring(t *testing.T) {
 	f := newFixture(t)
 	f.setMonitoringLabel("null")
 	f.createNode("win-a", "10.0.0.1")
@@ -198,7 +198,7 @@ func TestTheLabelOfTheNamespaceTurnsMonitoringOnAndOff(t *testing.T) {
 }
 
 // The operator adopts the objects of a legacy operator, including wrong addresses.
-func TestTheObjectsOfAnOlderOperatorAreTakenOver(t *testing.T) {
+func TestReconcile_AdoptsLegacyObjects(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("win-a", "10.0.0.1")
 	csv := metav1.OwnerReference{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion",
@@ -255,7 +255,7 @@ func TestTheObjectsOfAnOlderOperatorAreTakenOver(t *testing.T) {
 	}
 }
 
-func TestObjectsOfOthersAreToldAndLeftAlone(t *testing.T) {
+func TestReconcile_ForeignObjectReportedAndUnchanged(t *testing.T) {
 	ofHelm := map[string]string{"app.kubernetes.io/managed-by": "Helm"}
 	for name, c := range map[string]struct {
 		object client.Object
@@ -309,7 +309,7 @@ func TestObjectsOfOthersAreToldAndLeftAlone(t *testing.T) {
 }
 
 // A cluster without the prometheus-operator, and a cluster that loses the prometheus-operator. R-142
-func TestKindsOfThePrometheusOperatorComeAndGo(t *testing.T) {
+func TestReconcile_FollowsKindsOfPrometheusOperator(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("win-a", "10.0.0.1")
 	f.reconcileAll()
@@ -354,7 +354,7 @@ func listOf(kind string) *unstructured.UnstructuredList {
 	return list
 }
 
-func TestWhatSomebodyChangesIsPutBack(t *testing.T) {
+func TestReconcile_RevertsForeignChanges(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("win-a", "10.0.0.1")
 	f.reconcileAll()
@@ -373,7 +373,7 @@ func TestWhatSomebodyChangesIsPutBack(t *testing.T) {
 }
 
 //
-func TestManyNodes(t *testing.T) {
+func TestReconcile_ManyNodesSplitIntoSlices(t *testing.T) {
 	f := newFixture(t)
 	f.Client = admins{f.Client, many{f.admin, 1001}}
 	f.reconcileAll()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestWhatAThousandNodesCost(t *testing.T) {
+func TestReconcile_CostOfThousandNodesIsBounded(t *testing.T) {
 	f := newFixture(t)
 	cached := f.Client
 	versions := func() map[string]string {

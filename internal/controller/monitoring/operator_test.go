@@ -48,7 +48,7 @@ func (f *fixture) getDashboard() *corev1.ConfigMap {
 }
 
 //
-func TestTheOperatorItselfIsScraped(t *testing.T) {
+func TestReconcile_OperatorIsScraped(t *testing.T) {
 	f := newFixture(t)
 	f.reconcileAll()
 	monitor, service := f.getOperatorMonitor(), readMetricsService(t)
@@ -90,7 +90,7 @@ func TestTheOperatorItselfIsScraped(t *testing.T) {
 	})
 }
 
-func TestTheConsoleHasADashboard(t *testing.T) {
+func TestReconcile_CreatesConsoleDashboard(t *testing.T) {
 	f := newFixture(t)
 	f.reconcileAll()
 	shown := f.getDashboard()

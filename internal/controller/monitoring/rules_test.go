@@ -12,7 +12,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // lab/prometheus reads both files with the real Prometheus.
-func TestTheFilesAreThoseThatPrometheusWasTestedWith(t *testing.T) {
+func TestRules_MatchTestdataOfPrometheusLab(t *testing.T) {
 	for name, spec := range map[string]map[string]any{
 		"operatormonitor.yaml": operatorMonitorSpec("openshift-windows-machine-config-operator"),
 		"rules.yaml":           rulesSpec("openshift-windows-machine-config-operator"),
@@ -37,7 +37,7 @@ func TestTheFilesAreThoseThatPrometheusWasTestedWith(t *testing.T) {
 	}
 }
 
-func TestTheDashboardIsTheOneThatPrometheusWasTestedWith(t *testing.T) {
+func TestDashboard_MatchesTestdataOfPrometheusLab(t *testing.T) {
 	path := filepath.Join("..", "..", "..", "lab", "prometheus", "testdata", "dashboard.json")
 	if *update {
 		if err := os.WriteFile(path, consoleDashboard(), 0o644); err != nil {
@@ -50,7 +50,7 @@ func TestTheDashboardIsTheOneThatPrometheusWasTestedWith(t *testing.T) {
 	}
 }
 
-func TestNoTwoRulesRecordTheSame(t *testing.T) {
+func TestRules_RecordNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range recordingRules() {
 		if seen[r.record] {

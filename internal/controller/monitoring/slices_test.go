@@ -60,7 +60,7 @@ func (s store) addressesByNode() (ips map[string]string, twice bool) {
 }
 
 //
-func TestSlicesAreAlwaysExactlyTheWantedAddresses(t *testing.T) {
+func TestSlices_HaveExactlyDesiredAddresses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := store{}
 		for range rapid.IntRange(1, 6).Draw(t, "steps") {
@@ -93,7 +93,7 @@ func TestSlicesAreAlwaysExactlyTheWantedAddresses(t *testing.T) {
 	})
 }
 
-func TestAJoinOrALeaveChangesOneSlice(t *testing.T) {
+func TestSlices_JoinOrRemovalChangesOneSlice(t *testing.T) {
 	s := store{}
 	if first := s.applyAddresses(newAddresses(1000)); len(first.write) != 10 {
 		t.Fatalf("1,000 addresses are in %d slices", len(first.write))
@@ -128,7 +128,7 @@ func TestAJoinOrALeaveChangesOneSlice(t *testing.T) {
 	})
 }
 
-func TestSlicesOfOthersAreLeftAlone(t *testing.T) {
+func TestSlices_ForeignSliceNotChanged(t *testing.T) {
 	mirrored := *newSlice("wmco", Name+"-x7k2p")
 	mirrored.Labels[discoveryv1.LabelManagedBy] = "endpointslicemirroring-controller.k8s.io"
 	mirrored.Endpoints = []discoveryv1.Endpoint{endpointOf(newAddress(1))}
@@ -144,7 +144,7 @@ func TestSlicesOfOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestASliceThatSomebodyChangedIsPutRight(t *testing.T) {
+func TestSlices_ChangedSliceCorrected(t *testing.T) {
 	for name, change := range map[string]func(*discoveryv1.EndpointSlice){
 		"another port":       func(s *discoveryv1.EndpointSlice) { *s.Ports[0].Port = 22 },
 		"no port":            func(s *discoveryv1.EndpointSlice) { s.Ports = nil },

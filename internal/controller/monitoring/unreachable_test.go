@@ -21,7 +21,7 @@ func (e eventsByObject) Eventf(regarding, _ runtime.Object, _, reason, _, note s
 }
 
 //
-func TestANodeThatCannotBeScrapedIsToldAtItsObjects(t *testing.T) {
+func TestReconcile_UnmonitoredNodeReported(t *testing.T) {
 	for name, c := range map[string]struct{ ip, message string }{
 		"one without an address":         {"", "NodeNotMonitored Node win-odd is not monitored: it reports no usable IPv4 address of type InternalIP."},
 		"one with another one's address": {"10.0.0.1", "NodeNotMonitored Node win-odd is not monitored: Node win-a, which is older, has its address 10.0.0.1."},

@@ -81,7 +81,7 @@ func withAnnotations(annotations map[string]string) func(*corev1.Node) {
 }
 
 //
-func TestWhichNodesAreScraped(t *testing.T) {
+func TestDesiredAddresses_NodesInService(t *testing.T) {
 	const ip = "10.0.0.7"
 	type instances = []v1alpha1.WindowsInstance
 	in, own := newNode("a", ip), instances{instanceOf("a")}
@@ -136,7 +136,7 @@ func TestWhichNodesAreScraped(t *testing.T) {
 }
 
 // The API server would reject a complete slice for one invalid address, and 99 valid addresses would be missing.
-func TestAnAddressThatCannotBeScrapedIsSaidAndHarmsNobody(t *testing.T) {
+func TestDesiredAddresses_InvalidAddressReportedAndOmitted(t *testing.T) {
 	with := func(addresses ...string) corev1.Node {
 		return newNode("odd", "", func(n *corev1.Node) {
 			n.Status.Addresses = nil
@@ -185,7 +185,7 @@ func TestAnAddressThatCannotBeScrapedIsSaidAndHarmsNobody(t *testing.T) {
 	})
 }
 
-func TestTheOrderOfWhatIsReadDoesNotMatter(t *testing.T) {
+func TestDesiredAddresses_IndependentOfOrder(t *testing.T) {
 	var nodes []corev1.Node
 	for i := range 20 {
 		nodes = append(nodes, newNode(fmt.Sprintf("n%d", i), fmt.Sprintf("10.0.0.%d", 1+i%15)))

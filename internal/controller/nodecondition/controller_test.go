@@ -104,7 +104,7 @@ func (x *trial) reconcile() time.Duration {
 	return result.RequeueAfter
 }
 
-func TestAnAgentThatIsSilentMakesItsConditionUnknown(t *testing.T) {
+func TestReconcile_SilentAgentSetsConditionUnknown(t *testing.T) {
 	x := newTrial(t)
 	x.write(corev1.ConditionTrue, nodespec.ConfigurationInSync, "", noon.AddDate(1, 0, 0)) // the host's clock is ahead
 	if after := x.reconcile(); after != HeartbeatTimeout {
@@ -147,7 +147,7 @@ func TestAnAgentThatIsSilentMakesItsConditionUnknown(t *testing.T) {
 	})
 }
 
-func TestANodeWhoseAgentHasNeverWritten(t *testing.T) {
+func TestReconcile_UnwrittenConditionBecomesUnknown(t *testing.T) {
 	x := newTrial(t)
 	if after := x.reconcile(); after != HeartbeatTimeout {
 		t.Fatalf("the next look is after %s", after)
@@ -159,7 +159,7 @@ func TestANodeWhoseAgentHasNeverWritten(t *testing.T) {
 	}
 }
 
-func TestANodeThatIsNotOurs(t *testing.T) {
+func TestReconcile_ForeignNodeNotWritten(t *testing.T) {
 	x := newTrial(t)
 	node := x.getNode()
 	node.Annotations = nil
@@ -175,7 +175,7 @@ func TestANodeThatIsNotOurs(t *testing.T) {
 }
 
 // A legacy node waits for a disruption slot, possibly for days. The agent of the legacy operator writes no condition.
-func TestALegacyNodeHasNoSilentAgent(t *testing.T) {
+func TestReconcile_LegacyNodeNotWrittenUntilUpgraded(t *testing.T) {
 	x := newTrial(t)
 	legacy := x.getNode()
 	legacy.Annotations[v1alpha1.AnnotationTakenOverFrom] = "10.19.0"
@@ -202,7 +202,7 @@ func TestALegacyNodeHasNoSilentAgent(t *testing.T) {
 }
 
 // A concurrent write of the agent must win, because it is newer.
-func TestAWriteOfTheAgentAtTheSameTimeWins(t *testing.T) {
+func TestSetUnknown_ConcurrentAgentWriteWins(t *testing.T) {
 	x := newTrial(t)
 	stale := x.getNode()
 	x.write(corev1.ConditionTrue, nodespec.ConfigurationInSync, "", noon)
@@ -216,7 +216,7 @@ func TestAWriteOfTheAgentAtTheSameTimeWins(t *testing.T) {
 
 // The kubelet writes to the Node at the same time. This write causes no event for the condition, so the silence
 // must be checked again.
-func TestAConflictWithAnotherWriterIsTriedAgain(t *testing.T) {
+func TestReconcile_ConflictIsRetried(t *testing.T) {
 	x := newTrial(t)
 	inner, ok := x.Client.(client.WithWatch)
 	if !ok {
@@ -240,7 +240,7 @@ func TestAConflictWithAnotherWriterIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestWhatIsNewInAConditionIsAnEvent(t *testing.T) {
+func TestConditionEvent_EmittedForNewState(t *testing.T) {
 	const repaired = "The agent put back: StartService kubelet (service kubelet does not run)."
 	for name, c := range map[string]struct {
 		before, after [3]string // status, reason, message

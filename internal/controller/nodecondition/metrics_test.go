@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-func TestTheMetricCountsNodesByStatus(t *testing.T) {
+func TestMetrics_NodesCountedByStatus(t *testing.T) {
 	x := newTrial(t)
 	count := func(status corev1.ConditionStatus) float64 {
 		var written dto.Metric
@@ -44,7 +44,7 @@ func TestTheMetricCountsNodesByStatus(t *testing.T) {
 	}
 }
 
-func TestRepairsAreCountedForEachNode(t *testing.T) {
+func TestMetrics_RepairsCountedByNode(t *testing.T) {
 	x := newTrial(t)
 	series := func() map[string]float64 {
 		families, err := ctrlmetrics.Registry.Gather()

@@ -75,7 +75,7 @@ func (f *fixture) getConditions(t *testing.T) []metav1.Condition {
 	return object.Spec.Conditions
 }
 
-func TestConditionsForOLM(t *testing.T) {
+func TestWriter_SetsConditionForOLM(t *testing.T) {
 	t.Run("a condition is written where OLM reads it", func(t *testing.T) {
 		f := newFixture(t)
 		f.setCondition(t, ClusterSupported, metav1.ConditionFalse, "NetworkUnsupported", "The cluster's network is \"OpenShiftSDN\".")

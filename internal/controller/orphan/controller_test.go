@@ -91,7 +91,7 @@ func readOrphanGauge(t *testing.T) float64 {
 }
 
 // ConfigMap windows-instances has no entry for a Machine.
-func TestTheReportOfANodeOfAMachineNamesItsLabel(t *testing.T) {
+func TestReconcile_ReportOfMachineNodeNamesLabel(t *testing.T) {
 	x := newTrial(t, newNode())
 	x.reconcile()
 	x.clock.Step(GracePeriod)
@@ -102,7 +102,7 @@ func TestTheReportOfANodeOfAMachineNamesItsLabel(t *testing.T) {
 	}
 }
 
-func TestANodeWithoutAnInstanceIsReported(t *testing.T) {
+func TestReconcile_NodeWithoutInstanceReported(t *testing.T) {
 	listed := newNode()
 	listed.Labels[v1alpha1.LabelBYOH] = "true"
 	x := newTrial(t, listed)
@@ -151,7 +151,7 @@ func TestANodeWithoutAnInstanceIsReported(t *testing.T) {
 	})
 }
 
-func TestWhichNodesHaveNoInstance(t *testing.T) {
+func TestReconcile_DetectsNodesWithoutInstance(t *testing.T) {
 	without := func(change func(*corev1.Node)) *corev1.Node {
 		n := newNode()
 		n.Annotations = map[string]string{}
@@ -194,7 +194,7 @@ func TestWhichNodesHaveNoInstance(t *testing.T) {
 	}
 }
 
-func TestWhatWakesTheSearch(t *testing.T) {
+func TestWatches_BindingChangesTriggerReconcile(t *testing.T) {
 	other := newNode()
 	other.Annotations = map[string]string{v1alpha1.AnnotationInstance: "other"}
 	busy := newNode()

@@ -75,7 +75,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-func TestTheErrorsOfTheAPIServer(t *testing.T) {
+func TestKeep_APIErrorsDetermineState(t *testing.T) {
 	noKind := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}
 	failure := errors.New("no answer")
 	for name, c := range map[string]struct {
@@ -108,7 +108,7 @@ func TestTheErrorsOfTheAPIServer(t *testing.T) {
 }
 
 // The write of another client between the read and the correction must not be overwritten.
-func TestACorrectionThatComesTooLateIsRefused(t *testing.T) {
+func TestKeep_ConcurrentWriteIsConflict(t *testing.T) {
 	labels := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.OperatorName}
 	api := fake.NewClientBuilder().WithObjects(configMap(labels, nil)).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {

@@ -17,7 +17,7 @@ func newNode(uid types.UID, version string, labels map[string]string) *corev1.No
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win", UID: uid, ResourceVersion: version, Labels: labels}}
 }
 
-func TestOnlyChangesOfWhatIsReadAreLookedAt(t *testing.T) {
+func TestChanged_IgnoresUnreadFields(t *testing.T) {
 	p := Changed(func(n *corev1.Node) any { return n.Labels })
 	before := newNode("first", "1", map[string]string{"a": "1"})
 	for name, c := range map[string]struct {
@@ -49,7 +49,7 @@ func (a *delayRecorder) AddAfter(_ reconcile.Request, wait time.Duration) {
 }
 
 // All events enqueue the same request, which a queue deduplicates.
-func TestEachChangeAsksForALookAfterTheWait(t *testing.T) {
+func TestEnqueueAfter_DelaysEachEvent(t *testing.T) {
 	q, wait := &delayRecorder{}, MinDelay
 	changes := EnqueueAfter(reconcile.Request{}, func() time.Duration { return wait })
 	changes.Create(t.Context(), event.CreateEvent{Object: &corev1.Node{}}, q)
@@ -62,7 +62,7 @@ func TestEachChangeAsksForALookAfterTheWait(t *testing.T) {
 	}
 }
 
-func TestTheQueueWaitsByTheClock(t *testing.T) {
+func TestOptionsOn_QueueUsesClock(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
 	options := OptionsOn(clock)
 	q := options.NewQueue("test", options.RateLimiter)
@@ -77,7 +77,7 @@ func TestTheQueueWaitsByTheClock(t *testing.T) {
 	}
 }
 
-func TestTheFirstLookNeedsNoChange(t *testing.T) {
+func TestAtStart_EnqueuesFirstReconcile(t *testing.T) {
 	options := OptionsOn(clocktesting.NewFakeClock(time.Unix(0, 0)))
 	q := options.NewQueue("test", options.RateLimiter)
 	defer q.ShutDown()

@@ -25,7 +25,7 @@ func (l *lister) list(context.Context) ([]int, error) {
 	return []int{int(l.count.Add(1))}, nil
 }
 
-func TestAReconcileDoesNotWaitForALongList(t *testing.T) {
+func TestLists_ReconcileNotDelayedByLongList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		object := types.NamespacedName{Namespace: "wmco", Name: "win-1"}
 		var mu sync.Mutex

@@ -12,7 +12,7 @@ import (
 )
 
 // controller-runtime logs a source by its String method, and cannot log a source without one.
-func TestAKindIsNamedInTheLogAndNotWaitedFor(t *testing.T) {
+func TestOptionalKind_LoggedByNameAndNotAwaited(t *testing.T) {
 	pods := OptionalKind(nil, &corev1.Pod{}, &handler.EnqueueRequestForObject{})
 	want := fmt.Sprint(source.Kind[client.Object](nil, &corev1.Pod{}, &handler.EnqueueRequestForObject{}))
 	if named, ok := pods.(fmt.Stringer); !ok || named.String() != want {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-func TestAThousandThatAskAtOnceAreAnsweredByTwoReadings(t *testing.T) {
+func TestSharedRead_ThousandCallersShareTwoReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads SharedRead[int]
 		written, begun := 0, 0
@@ -41,7 +41,7 @@ func TestAThousandThatAskAtOnceAreAnsweredByTwoReadings(t *testing.T) {
 	})
 }
 
-func TestReadingsTakeATenthOfTheTime(t *testing.T) {
+func TestSharedRead_ReadsUseTenthOfTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads SharedRead[int]
 		read := func(context.Context) (int, error) { time.Sleep(100 * time.Millisecond); return 0, nil }
@@ -57,7 +57,7 @@ func TestReadingsTakeATenthOfTheTime(t *testing.T) {
 	})
 }
 
-func TestWhoAskedFirstDoesNotEndTheReadingOfOthers(t *testing.T) {
+func TestSharedRead_CanceledCallerDoesNotEndRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads SharedRead[int]
 		read := func(ctx context.Context) (int, error) {
@@ -86,7 +86,7 @@ func TestWhoAskedFirstDoesNotEndTheReadingOfOthers(t *testing.T) {
 	})
 }
 
-func TestAFailureIsToldToAllThatAskedAndNotKept(t *testing.T) {
+func TestSharedRead_ErrorIsNotCached(t *testing.T) {
 	var reads SharedRead[int]
 	away := errors.New("the API server is away")
 	if _, err := reads.Get(t.Context(), clock.RealClock{}, func(context.Context) (int, error) { return 0, away }); !errors.Is(err, away) {
@@ -97,7 +97,7 @@ func TestAFailureIsToldToAllThatAskedAndNotKept(t *testing.T) {
 	}
 }
 
-func TestAPanicOfAReadingIsAFailureForAllThatAsked(t *testing.T) {
+func TestSharedRead_PanicIsErrorForAllCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads SharedRead[int]
 		read := func(context.Context) (int, error) {

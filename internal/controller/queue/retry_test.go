@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-func TestWhatIsTriedAgainEndsWithItsLastError(t *testing.T) {
+func TestRetry_ReturnsLastError(t *testing.T) {
 	overtaken := apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "web", errors.New("written meanwhile"))
 	failure := errors.New("broken")
 	unanswered := fmt.Errorf("update the node: %w", context.Canceled)

@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
 
-func TestAStateIsReportedOnce(t *testing.T) {
+func TestOnce_StateReportedOnce(t *testing.T) {
 	var once recorder.Once[string]
 	for _, step := range []struct {
 		name, state string // without a state, the subject is absent from the round
@@ -47,7 +47,7 @@ func TestAStateIsReportedOnce(t *testing.T) {
 	}
 }
 
-func TestARoundThatFailsForgetsNothing(t *testing.T) {
+func TestOnce_FailedRoundKeepsStates(t *testing.T) {
 	var once recorder.Once[string]
 	once.Begin()
 	once.IsNew("node", "cordoned")
@@ -60,7 +60,7 @@ func TestARoundThatFailsForgetsNothing(t *testing.T) {
 	once.End()
 }
 
-func TestEachChangeOfTheOperatorsStateIsOneEvent(t *testing.T) {
+func TestOperatorState_EachChangeIsOneEvent(t *testing.T) {
 	isDown, to := false, events.NewFakeRecorder(10)
 	live := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-func TestEventsAreAboutTheOperatorsDeployment(t *testing.T) {
+func TestOperator_RefersToDeployment(t *testing.T) {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: v1alpha1.OperatorName, UID: "one"}}
 	t.Run("with its UID, by which it is described", func(t *testing.T) {
 		got, err := Operator(t.Context(), fake.NewClientBuilder().WithObjects(deployment).Build(), "wmco")

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
 
-func TestNotesOfEvents(t *testing.T) {
+func TestBounded_NotesSanitizedAndTruncated(t *testing.T) {
 	for name, c := range map[string]struct{ note, want string }{
 		"one that fits stays as it is":     {"Node a is Ready: 100 %, \"yes\".", "Node a is Ready: 100 %, \"yes\"."},
 		"of several lines it makes one":    {"a\r\n\tb", "a   b"},
@@ -40,7 +40,7 @@ func (s *seen) Eventf(_, related runtime.Object, _, _, _, _ string, _ ...any) {
 	s.related = append(s.related, related)
 }
 
-func TestEventsAboutObjectsThatAreNotThere(t *testing.T) {
+func TestEmit_EventWithoutObjectNotRecorded(t *testing.T) {
 	var none *corev1.Node
 	t.Run("an event about nothing is not recorded", func(t *testing.T) {
 		s := &seen{}

@@ -434,7 +434,7 @@ func isUpgraded(w machineWatch, sets map[string]int) bool {
 }
 
 //
-func TestMachinesOfThreeSetsComeToAnotherVersion(t *testing.T) {
+func TestController_UpgradesMachinesOfThreeSets(t *testing.T) {
 	for name, test := range map[string]struct{ maxUnavailable, least int }{
 		"one at a time, and two of each set run on":                 {1, 2},
 		"several at once where the policy lets them, over all sets": {3, 1},

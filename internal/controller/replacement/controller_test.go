@@ -263,7 +263,7 @@ func expectEvents(t *testing.T, recorded []string, reasons ...string) {
 }
 
 //
-func TestMachinesAreReplacedOneAfterTheOther(t *testing.T) {
+func TestReconcile_ReplacesMachinesOneByOne(t *testing.T) {
 	w := newWorld(t)
 	sets := []*machinev1beta1.MachineSet{w.createMachineSet("one", 1, userdata.SecretName), w.createMachineSet("two", 2, userdata.SecretName)}
 	w.createMachine(sets[0], w.previousKey)
@@ -326,7 +326,7 @@ func TestMachinesAreReplacedOneAfterTheOther(t *testing.T) {
 	}
 }
 
-func TestMachinesThatAreNotReplaced(t *testing.T) {
+func TestReconcile_IneligibleMachineNotReplaced(t *testing.T) {
 	untouched := func(t *testing.T, w *world) {
 		t.Helper()
 		if deleting := w.listDeleting(); len(deleting) > 0 {
@@ -513,7 +513,7 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 	})
 }
 
-func TestOnlyChangesThatMatterAreLookedAt(t *testing.T) {
+func TestWatches_IrrelevantNodeChangesIgnored(t *testing.T) {
 	changed := queue.Changed(func(n *corev1.Node) replacementpolicy.Node {
 		return fleetNode(n, n.Annotations[v1alpha1.AnnotationPubKeyHash])
 	}).UpdateFunc

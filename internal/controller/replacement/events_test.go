@@ -11,7 +11,7 @@ import (
 
 // client-go treats events with the same action and reason about the same objects as one event, regardless of their
 // text.
-func TestThatAMachineWaitsForAnotherReasonIsAnotherEvent(t *testing.T) {
+func TestReplacementPending_NewReasonIsNewEvent(t *testing.T) {
 	r, machine, instance := &Reconciler{}, &machinev1beta1.Machine{}, &v1alpha1.WindowsInstance{}
 	waits := func(reason, cause string) recorder.Event {
 		return r.replacementPending(v1alpha1.CauseKeyChange, machine, instance, "", reason, cause)

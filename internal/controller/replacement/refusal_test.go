@@ -75,7 +75,7 @@ func (w *world) expectKept(check string) string {
 
 // A Machine must not be deleted if its successor would be refused, whether for another version or for another key.
 //
-func TestAMachineWhoseSuccessorWouldBeRefusedStays(t *testing.T) {
+func TestReconcile_MachineKeptIfSuccessorRefused(t *testing.T) {
 	for state, c := range map[string]struct {
 		change   func(w *world)
 		check    string
@@ -126,7 +126,7 @@ func TestAMachineWhoseSuccessorWouldBeRefusedStays(t *testing.T) {
 	})
 }
 
-func TestAMachineStaysWhileItsMachineSetHasAnImageThatIsRefused(t *testing.T) {
+func TestReconcile_MachineKeptIfImageRefused(t *testing.T) {
 	const refused, accepted = "10.0.20348.169", "10.0.20348.681"
 	early, late := metav1.Now().Add(-2*time.Hour).Truncate(time.Second), metav1.Now().Add(-time.Hour).Truncate(time.Second)
 	for reason, make := range map[string]func(*world, *machinev1beta1.MachineSet) *machinev1beta1.Machine{
@@ -182,7 +182,7 @@ func TestAMachineStaysWhileItsMachineSetHasAnImageThatIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheImageOfAProviderSpec(t *testing.T) {
+func TestImageOf_EqualForSameImageOnly(t *testing.T) {
 	same := func(t *testing.T, want bool, a, b string) {
 		t.Helper()
 		if got := imageOf(&runtime.RawExtension{Raw: []byte(a)}) == imageOf(&runtime.RawExtension{Raw: []byte(b)}); got != want {

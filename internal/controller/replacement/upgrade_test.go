@@ -84,7 +84,7 @@ func (w *world) deletingNames() (names []string) {
 	return names
 }
 
-func TestMachinesOfAnotherVersion(t *testing.T) {
+func TestReconcile_ReplacesOutdatedMachines(t *testing.T) {
 	deleted := func(t *testing.T, w *world, want ...string) {
 		t.Helper()
 		if got := w.deletingNames(); !slices.Equal(got, want) {
@@ -235,7 +235,7 @@ func TestMachinesOfAnotherVersion(t *testing.T) {
 	})
 }
 
-func TestWaitingIsToldOnceAndNeverAsAWarning(t *testing.T) {
+func TestReconcile_WaitReportedOnceWithoutWarning(t *testing.T) {
 	w := newWorld(t)
 	w.createOutdatedMachine(w.createMachineSet("one", 1, userdata.SecretName))
 	w.createOutdatedMachine(w.createMachineSet("two", 1, userdata.SecretName))
@@ -290,7 +290,7 @@ func isDryRun(options []client.DeleteOption) bool {
 }
 
 // An admission webhook may refuse the deletion for a long time.
-func TestADeletionThatTheAPIServerRefusesAnnouncesOneDisruption(t *testing.T) {
+func TestReconcile_RefusedDeletionAnnouncesOneDisruption(t *testing.T) {
 	resource := schema.GroupResource{Group: "machine.openshift.io", Resource: "machines"}
 	for name, refusal := range map[string]error{
 		"as an admission webhook does":           apierrors.NewBadRequest("admission webhook \"machines.example.com\" denied the request"),
@@ -361,7 +361,7 @@ func TestADeletionThatTheAPIServerRefusesAnnouncesOneDisruption(t *testing.T) {
 	})
 }
 
-func TestDeletionsThatFail(t *testing.T) {
+func TestReconcile_FailedDeletionIsRetried(t *testing.T) {
 	resource := schema.GroupResource{Group: "machine.openshift.io", Resource: "machines"}
 	for name, test := range map[string]struct {
 		err               error

@@ -115,7 +115,7 @@ func waitForUserData(t *testing.T, c client.Client, namespace, authorized string
 }
 
 //
-func TestUserDataIsWatched(t *testing.T) {
+func TestUserData_WatchedAndCorrected(t *testing.T) {
 	namespace := clustertest.Namespace(t, lab.Cluster(t))
 	c := run(t, namespace)
 	content, authorized := privateKey(t)

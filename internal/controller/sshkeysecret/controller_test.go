@@ -79,7 +79,7 @@ func (r *trial) reconcile(t *testing.T) []string {
 }
 
 //
-func TestAnEventTellsOfAKeyThatCannotBeUsed(t *testing.T) {
+func TestReconcile_UnusableKeyReported(t *testing.T) {
 	for name, test := range unusableSecrets(t) {
 		t.Run("a Secret "+name, func(t *testing.T) {
 			r := newTrial(test.secret)
@@ -140,7 +140,7 @@ func TestAnEventTellsOfAKeyThatCannotBeUsed(t *testing.T) {
 	})
 }
 
-func TestOnlyFewSecretsAreWatched(t *testing.T) {
+func TestIsRelevant_OnlyKeyAndUserDataSecrets(t *testing.T) {
 	r := Reconciler{Namespace: namespace}
 	for name, test := range map[string]struct {
 		namespace, name string

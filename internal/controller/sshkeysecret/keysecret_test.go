@@ -100,7 +100,7 @@ func containsSecret(text string, secret *corev1.Secret) bool {
 }
 
 //
-func TestReadsAPrivateKey(t *testing.T) {
+func TestRead_AcceptsAllKeyFormats(t *testing.T) {
 	var hash string
 	for form, content := range rsaKeys(t) {
 		t.Run("in form "+form, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestReadsAPrivateKey(t *testing.T) {
 }
 
 //
-func TestAKeyThatCannotBeUsedIsNamed(t *testing.T) {
+func TestRead_ErrorNamesUnusableKey(t *testing.T) {
 	for name, test := range unusableSecrets(t) {
 		t.Run("a Secret "+name, func(t *testing.T) {
 			_, err := Read(t.Context(), fake.NewFakeClient(test.secret), namespace)

@@ -71,7 +71,7 @@ func expectNoEvents(t *testing.T, recorded []string) {
 }
 
 //
-func TestUserDataIsMadeAndKept(t *testing.T) {
+func TestUserData_CreatedAndUpdated(t *testing.T) {
 	const machines = "openshift-machine-api"
 	key := goodSecret(t)
 	r := newTrial(key, newNamespace(machines))
@@ -190,7 +190,7 @@ func TestUserDataIsMadeAndKept(t *testing.T) {
 	}
 }
 
-func TestUserDataInUnusualClusters(t *testing.T) {
+func TestUserData_HandlesUnusualClusters(t *testing.T) {
 	t.Run("a cluster without the Machine API has none, and that is no error", func(t *testing.T) {
 		r := newTrial(goodSecret(t))
 		expectNoEvents(t, r.reconcile(t))

@@ -85,7 +85,7 @@ func compareGolden(t *testing.T, name, got string) {
 	}
 }
 
-func TestTheTableOfAFleet(t *testing.T) {
+func TestTable_MatchesGolden(t *testing.T) {
 	waiting := withFalseCondition(newReadyInstance(3), v1alpha1.ConditionUpToDate, "MaxUnavailableReached", "1 node may be unavailable.",
 		"The operator changes the node when the WindowsDisruptionPolicy allows it.")
 	waiting.Status.DisruptionPending = true
@@ -113,7 +113,7 @@ func TestTheTableOfAFleet(t *testing.T) {
 	}
 }
 
-func TestHostsInOneStateShareAParagraph(t *testing.T) {
+func TestReasons_HostsInSameStateShareParagraph(t *testing.T) {
 	var instances []fleet.Instance
 	for n := range 200 {
 		instances = append(instances, withFalseCondition(newReadyInstance(n), v1alpha1.ConditionUpToDate, "MaxUnavailableReached", "", "Its turn comes."))
@@ -125,7 +125,7 @@ func TestHostsInOneStateShareAParagraph(t *testing.T) {
 	}
 }
 
-func TestHostsThatAreTriedAtOtherTimesShareAParagraph(t *testing.T) {
+func TestReasons_DifferentRetryTimesShareParagraph(t *testing.T) {
 	var instances []fleet.Instance
 	for n := range 3 {
 		instances = append(instances, withFalseCondition(newReadyInstance(n), v1alpha1.ConditionReachable, "Unreachable", "",
@@ -139,7 +139,7 @@ func TestHostsThatAreTriedAtOtherTimesShareAParagraph(t *testing.T) {
 	}
 }
 
-func TestTheTableFitsIntoTheTerminal(t *testing.T) {
+func TestTable_FitsTerminalWidth(t *testing.T) {
 	long := newReadyInstance(1)
 	long.Name, long.Status.NodeRef.Name = "winworker-us-east-1a-x7k2p", "ip-10-0-141-23.us-east-2.compute.internal"
 	long.Status.Summary = "OutsideMaintenanceWindow"
@@ -189,7 +189,7 @@ func TestOneHost(t *testing.T) {
 	compareGolden(t, "one", out.String())
 }
 
-func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
+func TestWrapWithLabel_NoLineExceedsWidth(t *testing.T) {
 	text := strings.Repeat("word ", 60) + strings.Repeat("x", 120)
 	for _, line := range strings.Split(wrapWithLabel("Label:  ", text, 72), "\n") {
 		if len(line) > 72 && strings.Contains(strings.TrimSpace(line), " ") {

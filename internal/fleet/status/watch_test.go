@@ -91,7 +91,7 @@ func (s *scene) stepUntil(words string) {
 	}
 }
 
-func TestAWatchGoesOnWhileTheAPIServerIsAway(t *testing.T) {
+func TestWatch_ContinuesDuringAPIServerOutage(t *testing.T) {
 	s := newScene(t, newReadyInstance(1))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -111,7 +111,7 @@ func TestAWatchGoesOnWhileTheAPIServerIsAway(t *testing.T) {
 	}
 }
 
-func TestAWatchThatCannotBeginFails(t *testing.T) {
+func TestWatch_FailedStartIsError(t *testing.T) {
 	s := newScene(t)
 	s.setUnavailable(true)
 	if err := s.watchStatus(t.Context(), s.api, nil); err == nil {
@@ -119,7 +119,7 @@ func TestAWatchThatCannotBeginFails(t *testing.T) {
 	}
 }
 
-func TestWaitingEndsWhenTheConditionHoldsForAll(t *testing.T) {
+func TestWait_EndsWhenAllMeetCondition(t *testing.T) {
 	s := newScene(t, newReadyInstance(1), withFalseCondition(newReadyInstance(2), v1alpha1.ConditionReady, "DrainBlocked", "", ""))
 	s.wait = v1alpha1.ConditionReady
 	ended := make(chan error, 1)
@@ -146,7 +146,7 @@ func TestWaitingEndsWhenTheConditionHoldsForAll(t *testing.T) {
 	}
 }
 
-func TestWaitingNamesTheHostsThatItIsFor(t *testing.T) {
+func TestWait_TimeoutNamesPendingHosts(t *testing.T) {
 	s := newScene(t, newReadyInstance(1), withFalseCondition(newReadyInstance(2), v1alpha1.ConditionReady, "DrainBlocked", "", ""))
 	s.wait = v1alpha1.ConditionReady
 	ended := make(chan error, 1)

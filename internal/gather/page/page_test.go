@@ -126,7 +126,7 @@ func textContent(n *html.Node) string {
 	return text.String()
 }
 
-func TestThePageNamesAtItsTopWhichHostsAreNotWell(t *testing.T) {
+func TestPage_UnhealthyHostsNamedAtTop(t *testing.T) {
 	document := renderPage(t, newSampleInput())
 	for id, want := range map[string][]string{
 		"#dead":     {"2 of 7 hosts are unreachable", "win-2 (ConnectionTimedOut): No answer", "win-3 (Ready): the kubelet of node win-3 has not reported since 2026-03-01 13:30:00 UTC"},
@@ -156,7 +156,7 @@ func TestThePageNamesAtItsTopWhichHostsAreNotWell(t *testing.T) {
 	}
 }
 
-func TestAHostHasItsTimelineItsFailureAndItsEvents(t *testing.T) {
+func TestPage_HostHasTimelineFailureAndEvents(t *testing.T) {
 	document := renderPage(t, newSampleInput())
 	unreachable := findElements(document, "#host-2")[0]
 	for _, text := range []string{"Why:", "No answer from 10.0.0.2.", "Next:", "Somebody does something.", "Last failure",
@@ -177,7 +177,7 @@ func TestAHostHasItsTimelineItsFailureAndItsEvents(t *testing.T) {
 	}
 }
 
-func TestThePageNeedsNothingElseAndNothingInItRuns(t *testing.T) {
+func TestPage_SelfContainedWithoutScripts(t *testing.T) {
 	document := renderPage(t, newSampleInput())
 	ids := map[string]bool{}
 	for n := range document.Descendants() {
@@ -216,7 +216,7 @@ func TestThePageNeedsNothingElseAndNothingInItRuns(t *testing.T) {
 	}
 }
 
-func TestTheAxisGivesTheLastMinutesMoreRoom(t *testing.T) {
+func TestScale_LastHourHasMoreWidth(t *testing.T) {
 	for _, age := range []time.Duration{0, time.Minute, time.Hour, 400 * 24 * time.Hour} {
 		s := scale{now: now, total: max(age, time.Minute)}
 		if at := s.positionOf(now.Add(-s.total)); at != left {
@@ -250,7 +250,7 @@ func tickPosition(t *testing.T, mark tick) float64 {
 	return x
 }
 
-func TestTheTextOfAShortBarIsBeforeIt(t *testing.T) {
+func TestLane_ShortBarTextOutside(t *testing.T) {
 	s := scale{now: now, total: time.Hour}
 	long := s.newLane(metav1.Condition{Type: "Ready", Status: "True", LastTransitionTime: timeBefore(time.Hour)}, 0)
 	short := s.newLane(metav1.Condition{Type: "Ready", Status: "False", Reason: "StepFailed", LastTransitionTime: timeBefore(time.Second)}, 0)

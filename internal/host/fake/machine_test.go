@@ -215,7 +215,7 @@ func TestSnapshot(t *testing.T) {
 	})
 }
 
-func TestAFeatureMayTakeItsTime(t *testing.T) {
+func TestFeature_DurationDelaysSwitch(t *testing.T) {
 	withSlowFeatures := func(o *Options) { o.FeatureDuration = time.Minute }
 	state := func(r *rig) host.FeatureState {
 		state, err := r.Features.State(r.ctx, "Containers")

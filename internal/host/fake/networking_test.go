@@ -26,7 +26,7 @@ func bootWithContainers(t *testing.T, options fake.Options) *fake.Machine {
 
 var overlay = host.HNSNetwork{Name: "n", Type: "Overlay", Subnet: "10.132.1.0/24"}
 
-func TestANetworkMakesTheMachinesOwnAPublicOne(t *testing.T) {
+func TestNetwork_MachineNetworkBecomesPublic(t *testing.T) {
 	ssh := host.FirewallRule{Name: "ssh", DisplayName: "ssh", Protocol: "TCP", LocalPort: 22, Enabled: true, Allow: true}
 	for name, c := range map[string]struct {
 		system   host.SystemInfo
@@ -65,7 +65,7 @@ func TestANetworkMakesTheMachinesOwnAPublicOne(t *testing.T) {
 	}
 }
 
-func TestANetworkTakesAStaticAddress(t *testing.T) {
+func TestNetwork_RemovesStaticAddress(t *testing.T) {
 	for name, c := range map[string]struct {
 		system        host.SystemInfo
 		static, value bool
@@ -96,7 +96,7 @@ func TestANetworkTakesAStaticAddress(t *testing.T) {
 	}
 }
 
-func TestTheHostNetworkingServiceComesWithFeatures(t *testing.T) {
+func TestHNS_InstalledByFeatures(t *testing.T) {
 	t.Run("on Windows Server 2025 with one of its own", func(t *testing.T) {
 		m := fake.New(fake.Options{System: fake.WindowsServer2025(), Features: map[string]host.FeatureState{"Containers": host.FeatureEnabled}})
 		t.Cleanup(m.Close)
@@ -121,7 +121,7 @@ func TestTheHostNetworkingServiceComesWithFeatures(t *testing.T) {
 	})
 }
 
-func TestAnSSHServerThatSomebodyHasStartedByHandIsGoneAfterARestart(t *testing.T) {
+func TestSSHServer_ManualStartNotRunningAfterReboot(t *testing.T) {
 	m := fake.New(fake.Options{SSHStart: host.StartManual})
 	t.Cleanup(m.Close)
 	if err := m.Boot(t.Context()); err != nil {
@@ -139,7 +139,7 @@ func TestAnSSHServerThatSomebodyHasStartedByHandIsGoneAfterARestart(t *testing.T
 	}
 }
 
-func TestAMemberOfADomainKeepsItsName(t *testing.T) {
+func TestSetHostName_DomainMemberRejected(t *testing.T) {
 	m := fake.New(fake.Options{Name: "WIN-1", DomainMember: true})
 	t.Cleanup(m.Close)
 	if err := m.Boot(t.Context()); err != nil {

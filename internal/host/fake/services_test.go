@@ -273,7 +273,7 @@ func TestServices(t *testing.T) {
 	})
 }
 
-func TestManyMachinesShareContents(t *testing.T) {
+func TestContentStore_SharedByMachines(t *testing.T) {
 	store := NewContentStore()
 	payload := make([]byte, 1<<20)
 	machines := make([]*Machine, 100)

@@ -16,7 +16,7 @@ import (
 func allBehaviors() []Behavior { return append(Behaviors(), RebootBehaviors()...) }
 
 // The suite checks that each behavior calls its own method. Together with this test, every method is called.
-func TestEveryMethodHasABehavior(t *testing.T) {
+func TestBehaviors_CoverEveryMethod(t *testing.T) {
 	operations := Operations()
 	if len(operations) < 30 || !slices.Contains(operations, "Files.Write") ||
 		!slices.Contains(operations, "Processes.Self") {
@@ -36,7 +36,7 @@ func TestEveryMethodHasABehavior(t *testing.T) {
 	}
 }
 
-func TestEveryBehaviorHasAnIdentityOfItsOwn(t *testing.T) {
+func TestBehaviors_HaveUniqueIDs(t *testing.T) {
 	seen := map[string]bool{}
 	for _, b := range allBehaviors() {
 		if seen[b.ID()] {
@@ -50,7 +50,7 @@ func TestEveryBehaviorHasAnIdentityOfItsOwn(t *testing.T) {
 }
 
 // A forgotten interface would be passed through unrecorded.
-func TestEveryInterfaceIsRecorded(t *testing.T) {
+func TestCalls_EveryInterfaceRecorded(t *testing.T) {
 	recorded := reflect.ValueOf((&calls{}).wrapHost(host.Host{}))
 	for i := range recorded.NumField() {
 		if recorded.Field(i).IsNil() {
@@ -117,7 +117,7 @@ func TestCheckMarks(t *testing.T) {
 	}
 }
 
-func TestTheMarkOfABehaviorGoesBeforeThatOfItsOperation(t *testing.T) {
+func TestFindMark_BehaviorBeforeOperation(t *testing.T) {
 	b := Behavior{Operation: "Files.Write", Sentence: "x"}
 	marks := []Mark{{"Files.Write: x", Differs, "this"}, {"Files.Write", FakeOnly, "all"},
 		{"Files.Open", FakeOnly, "other"}}
@@ -130,7 +130,7 @@ func TestTheMarkOfABehaviorGoesBeforeThatOfItsOperation(t *testing.T) {
 }
 
 // A behavior may panic or hang in a call that ignores its context, but the suite must continue.
-func TestAPartOfABehaviorIsProtected(t *testing.T) {
+func TestRunProtected_PanicDoesNotEndSuite(t *testing.T) {
 	t.Run("a panic is a failure", func(t *testing.T) {
 		s := &suite{ctx: t.Context()}
 		s.runProtected(func() { panic("broken") })

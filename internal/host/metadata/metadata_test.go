@@ -73,7 +73,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-func TestOtherPlatforms(t *testing.T) {
+func TestHostName_OtherPlatformsNotQueried(t *testing.T) {
 	for _, platform := range []string{"", "None", "VSphere", "Azure", "aws", strings.Repeat("x", 1000)} {
 		_, err := queryHostName(t, platform, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was asked") }))
 		if !errors.Is(err, host.ErrNotExist) || len(err.Error()) > 200 {
@@ -93,7 +93,7 @@ func withAWSToken(page http.HandlerFunc) http.Handler {
 	})
 }
 
-func TestHostileAnswers(t *testing.T) {
+func TestHostName_HostileResponseRejected(t *testing.T) {
 	elsewhere := httptest.NewServer(newAWSHandler("elsewhere.example"))
 	t.Cleanup(elsewhere.Close)
 	for _, c := range []struct {
@@ -149,7 +149,7 @@ func writeEndlessBody(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-func TestSilence(t *testing.T) {
+func TestHostName_SilentServiceIsError(t *testing.T) {
 	t.Run("a service that never answers is given up with the context", func(t *testing.T) {
 		requested := make(chan struct{})
 		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

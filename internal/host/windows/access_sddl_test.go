@@ -128,7 +128,7 @@ func FuzzAccessOf(f *testing.F) {
 	})
 }
 
-func TestEachClosedAccessHasADescriptor(t *testing.T) {
+func TestSDDLOf_RestrictedAccessHasDescriptor(t *testing.T) {
 	for _, c := range []struct {
 		access host.Access
 		folder bool

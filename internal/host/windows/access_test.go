@@ -131,7 +131,7 @@ func openToAll(_ context.Context, path string) error {
 }
 
 // The files in the image layers of a container belong to TrustedInstaller, and administrators may only read them.
-func TestRemoveWhatAdministratorsMayOnlyRead(t *testing.T) {
+func TestRemove_FilesReadOnlyForAdministrators(t *testing.T) {
 	dir := newTestDirectory(t)
 	requireAccessLists(t, dir)
 	for _, privilege := range []string{backupPrivilege, restorePrivilege} {

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-func TestCallsThatCannotBeCanceled(t *testing.T) {
+func TestRunDetached_CanceledCallerDoesNotWait(t *testing.T) {
 	why := errors.New("the caller has no more time")
 	t.Run("a caller that leaves does not wait for the call", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -41,7 +41,7 @@ func TestCallsThatCannotBeCanceled(t *testing.T) {
 	})
 }
 
-func TestWaitingForAnObject(t *testing.T) {
+func TestWaitForObject(t *testing.T) {
 	event, err := windows.CreateEvent(nil, 1, 0, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestWaitingForAnObject(t *testing.T) {
 	})
 }
 
-func TestErrorsOfCalls(t *testing.T) {
+func TestTranslateError(t *testing.T) {
 	for _, c := range []struct{ err, want error }{
 		{windows.ERROR_SERVICE_DOES_NOT_EXIST, host.ErrNotExist},
 		{windows.ERROR_FILE_NOT_FOUND, host.ErrNotExist},

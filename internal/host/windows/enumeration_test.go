@@ -2,7 +2,7 @@ package windows
 
 import "testing"
 
-func TestOnlyTheEndOfAListEndsIt(t *testing.T) {
+func TestClassifyNext_FailureIsNotEndOfList(t *testing.T) {
 	for name, c := range map[string]struct {
 		status  uint32
 		fetched uint

@@ -16,7 +16,7 @@ var listFailures = map[string]int{
 	"access denied": codeWMIAccessDenied, "Defender was stopped": codeServiceStopped, "invalid class": 0x80041010,
 }
 
-func TestAFirewallWhoseListFailsIsNotReadAsASmallerOne(t *testing.T) {
+func TestFirewall_FailedListIsNotShorterList(t *testing.T) {
 	requireSimulatedParts(t)
 	rule := host.FirewallRule{Name: "wmco-list-test", DisplayName: "List test", Protocol: "TCP", LocalPort: 47004,
 		Enabled: true, Allow: true}
@@ -51,7 +51,7 @@ func TestAFirewallWhoseListFailsIsNotReadAsASmallerOne(t *testing.T) {
 }
 
 // R-099
-func TestExclusionsThatCannotBeReadAfterAChange(t *testing.T) {
+func TestExclusions_UnreadableAfterChangeIsNotRefusal(t *testing.T) {
 	requireSimulatedParts(t)
 	startDefender(t)
 	exclusion := host.Exclusion{Kind: host.ExcludeProcess, Value: `C:\wmco-list-test\containerd.exe`}

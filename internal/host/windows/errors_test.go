@@ -22,7 +22,7 @@ func TestErrorMeanings(t *testing.T) {
 	}
 }
 
-func TestAnErrorKeepsWindowsWordsBesidesItsMeaning(t *testing.T) {
+func TestClassifiedError_KeepsWindowsMessage(t *testing.T) {
 	words := errors.New("the specified service has been marked for deletion")
 	err := classifiedError{words, host.ErrInUse}
 	if err.Error() != words.Error() || !errors.Is(err, words) || !errors.Is(err, host.ErrInUse) {

@@ -49,7 +49,7 @@ func (h *clearedHandle) nextRecords() ([]byte, error) {
 	return bytes.Clone(encodeNumberedEvent(number, "EventLog", eventInformation, number, time.Unix(int64(number), 0))), nil
 }
 
-func TestAnEventLogThatIsClearedIsReadAgain(t *testing.T) {
+func TestReadBatches_ClearedLogReadAgain(t *testing.T) {
 	read := func(l *clearedLog, most int) (ids []uint32, err error) {
 		err = readBatches(l.openHandle, func(batch []host.LoggedEvent) bool {
 			for _, event := range batch {

@@ -40,7 +40,7 @@ func encodeNumberedEvent(number uint32, source string, kind uint16, id uint32, a
 	return record.Bytes()
 }
 
-func TestRecordsOfTheEventLogAreUnderstood(t *testing.T) {
+func TestParseEvents_ReadsRecords(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	records := append(encodeEvent("Service Control Manager", eventError, 0xc0001b7a, at, "kubelet", "1"),
 		append(encodeEvent("windows-instance-config-daemon", eventWarning, 2, at, "Grüße 🔒\r\nzwei"), encodeEvent("EventLog", 0, 0x80001775, at)...)...)
@@ -58,7 +58,7 @@ func TestRecordsOfTheEventLogAreUnderstood(t *testing.T) {
 	}
 }
 
-func TestADamagedRecordOfTheEventLogIsAnError(t *testing.T) {
+func TestParseEvents_DamagedRecordIsError(t *testing.T) {
 	record := encodeEvent("EventLog", eventError, 1, time.Unix(0, 0), "text")
 	for name, change := range map[string]func(r []byte) []byte{
 		"cut off in its fixed part":    func(r []byte) []byte { return r[:20] },

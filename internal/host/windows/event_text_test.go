@@ -31,7 +31,7 @@ func TestEventTexts(t *testing.T) {
 	})
 }
 
-func TestEventsThatAreRefused(t *testing.T) {
+func TestCheckEvent_InvalidEventRejected(t *testing.T) {
 	valid := host.Event{Source: "windows-instance-config-daemon", Level: host.EventWarning, ID: 1000, Message: "text"}
 	if kind, err := checkEvent(valid); err != nil || kind != 2 {
 		t.Fatalf("a valid event: type %d, %v", kind, err)

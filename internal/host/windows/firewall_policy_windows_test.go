@@ -13,7 +13,7 @@ import (
 )
 
 // The keys are repeated here as documented in [MS-GPFAS].
-func TestTheFirewallsGroupPolicyIsRead(t *testing.T) {
+func TestSystemInfo_ReadsFirewallGroupPolicy(t *testing.T) {
 	const policy = `SOFTWARE\Policies\Microsoft\WindowsFirewall`
 	keys := []string{policy + `\DomainProfile`, policy + `\PrivateProfile`, policy + `\PublicProfile`, policy + `\FirewallRules`}
 	t.Cleanup(func() {

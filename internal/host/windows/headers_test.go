@@ -15,7 +15,7 @@ import (
 
 // Values, layouts and argument counts in the program must match Windows' headers. headers_names_test.go contains the
 // names of both, and the reason for each value without a row.
-func TestTheProgramHasTheValuesOfWindowsHeaders(t *testing.T) {
+func TestHeaders_ProgramValuesMatchWindows(t *testing.T) {
 	c := comparison{t, factsByName(t), map[string]bool{}}
 	p := readProgram(t)
 	c.compareConstants(p)
@@ -32,7 +32,7 @@ func TestTheProgramHasTheValuesOfWindowsHeaders(t *testing.T) {
 }
 
 // SDDL encodes rights as pairs of letters.
-func TestRightsInDescriptorsAreThoseOfWindowsHeaders(t *testing.T) {
+func TestHeaders_DescriptorRightsMatchWindows(t *testing.T) {
 	facts := factsByName(t)
 	rights := map[string]headers.Fact{}
 	for name, fact := range facts {

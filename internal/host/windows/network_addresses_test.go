@@ -52,7 +52,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-func TestWhetherTheAddressOfTheDefaultRouteIsStatic(t *testing.T) {
+func TestHasStaticAddress(t *testing.T) {
 	own := []netip.Addr{netip.MustParseAddr("10.0.0.4")}
 	everywhere := netip.MustParsePrefix("0.0.0.0/0")
 	route1, route2 := route{destination: everywhere, index: 1, metric: 5}, route{destination: everywhere, index: 2, metric: 1}
@@ -76,7 +76,7 @@ func TestWhetherTheAddressOfTheDefaultRouteIsStatic(t *testing.T) {
 }
 
 // kube-proxy's endpoint adds an adapter that does not serve connections to the machine itself.
-func TestTheAdapterOfKubeProxysEndpointIsNotTheMachinesOwn(t *testing.T) {
+func TestMachineAdapters_KubeProxyEndpointExcluded(t *testing.T) {
 	own := func(index, metric uint32, name, address string) adapter {
 		return adapter{index: index, metric: metric, name: name, addresses: []netip.Addr{netip.MustParseAddr(address)}}
 	}
@@ -96,7 +96,7 @@ func TestTheAdapterOfKubeProxysEndpointIsNotTheMachinesOwn(t *testing.T) {
 	}
 }
 
-func TestTheAdapterOfAnEndpoint(t *testing.T) {
+func TestEndpointAdapter(t *testing.T) {
 	newAdapter := func(name, id string, addresses ...string) adapter {
 		a := adapter{name: name, id: id}
 		for _, address := range addresses {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestCodesOfAbsentHNSObjects(t *testing.T) {
+func TestAbsentCodes(t *testing.T) {
 	for name, c := range map[string]struct {
 		code   uint32
 		absent bool

@@ -14,7 +14,7 @@ import (
 
 // HNS refuses to attach an endpoint twice and may fail on the first attempt. It may also report different states for
 // an endpoint of the machine and endpoints of containers.
-func TestAttachmentsAsHNSMayReportThem(t *testing.T) {
+func TestAttachEndpoint_HandlesAllHNSReports(t *testing.T) {
 	requireSimulatedParts(t)
 	enableHNS(t)
 	machine, err := Open()
@@ -70,7 +70,7 @@ func TestAttachmentsAsHNSMayReportThem(t *testing.T) {
 }
 
 // Only the older API reports the address of a network's adapter, and not for every network.
-func TestTheAddressOfTheAdapterThatANetworkUses(t *testing.T) {
+func TestNetworks_ManagementIPOfAdapter(t *testing.T) {
 	requireSimulatedParts(t)
 	enableHNS(t)
 	machine, err := Open()

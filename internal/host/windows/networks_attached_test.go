@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestErrorsOfAnEndpointThatIsAttachedAlready(t *testing.T) {
+func TestIsAttachedMessage(t *testing.T) {
 	const german = "Dieser Endpunkt ist bereits an den Switch angefügt."
 	for text, want := range map[string]bool{
 		"hns failed with error : This endpoint is already attached to the switch.":                                                 true,
@@ -27,7 +27,7 @@ func TestErrorsOfAnEndpointThatIsAttachedAlready(t *testing.T) {
 }
 
 // The adapters of the machine show whether an endpoint is attached to the machine, regardless of its HNS state.
-func TestAnEndpointIsAttachedIfTheMachineHasItsAddress(t *testing.T) {
+func TestHasAdapter_MatchesEndpointAddress(t *testing.T) {
 	adapters := []adapter{
 		{name: "Ethernet"},
 		{name: "vEthernet (VIPEndpoint)", mac: net.HardwareAddr{0, 0x15, 0x5d, 0xdb, 0xcc, 0x7a}, addresses: []netip.Addr{netip.MustParseAddr("10.132.1.2")}},

@@ -18,7 +18,7 @@ import (
 
 // Another program, such as containerd at the end of a pod, may delete HNS objects between listing and opening. The
 // contract suite has more such cases (hosttest/failures.go).
-func TestObjectsThatVanishBetweenListingAndOpening(t *testing.T) {
+func TestNetworks_ConcurrentlyDeletedObjectsSkipped(t *testing.T) {
 	requireSimulatedParts(t)
 	enableHNS(t)
 	machine, err := Open()
@@ -62,7 +62,7 @@ func TestObjectsThatVanishBetweenListingAndOpening(t *testing.T) {
 	}
 }
 
-func TestAServiceThatStopsIsNoAbsence(t *testing.T) {
+func TestNetworks_StoppedServiceIsNotAbsence(t *testing.T) {
 	requireSimulatedParts(t)
 	enableHNS(t)
 	setFault(t, "hns", map[string]any{"Answer": codeHNSManagerStopped})

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-func TestServiceConfigurationsThatAreRefused(t *testing.T) {
+func TestCheckConfig_InvalidServiceRejected(t *testing.T) {
 	valid := host.ServiceConfig{
 		Name: "kubelet", CommandLine: `C:\k\kubelet.exe --v=2`, StartType: host.StartAutomatic,
 		Dependencies: []string{"containerd"}, Environment: []string{"A=", "B=c=d"},

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTheProcessThatIsEndedIsTheServices(t *testing.T) {
+func TestClaimProcess_OnlyProcessOfService(t *testing.T) {
 	const first, second = 4711, 4712
 	running := func(pid uint32) serviceRun { return serviceRun{state: stateRunning, pid: pid, ownProcess: true} }
 	stopped := serviceRun{state: stateStopped, ownProcess: true}

@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-func TestTheProcessesThatAServiceEndsWith(t *testing.T) {
+func TestFindRelatedProcesses(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	list := []host.Process{
 		{PID: 0, Name: "[System Process]"}, {PID: 8, Name: "services.exe", Path: `C:\Windows\System32\services.exe`},

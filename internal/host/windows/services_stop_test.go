@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-func TestProcessOfAStoppedService(t *testing.T) {
+func TestAwaitExit_RemainingProcessEnded(t *testing.T) {
 	staying := func(t *testing.T) (*exec.Cmd, windows.Handle) {
 		t.Helper()
 		self, err := executablePath()
@@ -59,7 +59,7 @@ func TestProcessOfAStoppedService(t *testing.T) {
 	})
 }
 
-func TestAServiceThatEndsBeforeItAnswersAStopHasStopped(t *testing.T) {
+func TestIsProcessEndedError(t *testing.T) {
 	for err, want := range map[error]bool{
 		nil: false, windows.ERROR_SERVICE_NOT_ACTIVE: true, windows.ERROR_BROKEN_PIPE: true,
 		windows.ERROR_NO_DATA:                 true,

@@ -196,7 +196,7 @@ func (x *trial) expectFailedAt(at, message string) {
 	}
 }
 
-func TestAHostThatCouldBeANode(t *testing.T) {
+func TestDiagnose_SuitableHostPassesAllChecks(t *testing.T) {
 	x := newTrial(t)
 	for _, check := range x.runDiagnosis().Checks {
 		if check.Outcome != Passed || check.Message == "" {
@@ -206,7 +206,7 @@ func TestAHostThatCouldBeANode(t *testing.T) {
 	x.expectUnchanged()
 }
 
-func TestEachRungOfTheWayCanFail(t *testing.T) {
+func TestDiagnose_EachConnectionCheckCanFail(t *testing.T) {
 	for at, c := range map[string]struct {
 		fault   winhost.Fault
 		change  func(*Subject)
@@ -235,7 +235,7 @@ func TestEachRungOfTheWayCanFail(t *testing.T) {
 	}
 }
 
-func TestWhatTheAgentFindsIsJudgedOneByOne(t *testing.T) {
+func TestDiagnose_EachAgentCheckCanFail(t *testing.T) {
 	for at, c := range map[string]struct {
 		options func(*fake.Options)
 		change  func(*trial)
@@ -271,7 +271,7 @@ func TestWhatTheAgentFindsIsJudgedOneByOne(t *testing.T) {
 	}
 }
 
-func TestADiskThatIsTooSmallIsToldInAdvance(t *testing.T) {
+func TestCheckDisk_TooSmallDiskFails(t *testing.T) {
 	e := Evidence{Facts: &plan.Facts{}, MissingBytes: 300 << 20}
 	e.Facts.System.FreeDiskBytes = 599 << 20
 	if check := e.checkDisk(); check.Outcome != Failed || !strings.Contains(check.Message, "599.0 MiB free, and the programs of a node need 600.0 MiB") {
@@ -283,7 +283,7 @@ func TestADiskThatIsTooSmallIsToldInAdvance(t *testing.T) {
 	}
 }
 
-func TestThePortsOfANodeMustAnswer(t *testing.T) {
+func TestCheckPorts_ClosedNodePortFails(t *testing.T) {
 	e := Evidence{Facts: &plan.Facts{}, Node: true, OpenPorts: map[int]bool{9182: true}}
 	if check := e.checkPorts(); check.Outcome != Failed || !strings.Contains(check.Message, "cannot connect to TCP port 10250") {
 		t.Errorf("%+v", check)
@@ -300,7 +300,7 @@ func TestThePortsOfANodeMustAnswer(t *testing.T) {
 	})
 }
 
-func TestWithoutTheClustersSettingsTheRestIsLookedAt(t *testing.T) {
+func TestDiagnose_ContinuesWithoutClusterSettings(t *testing.T) {
 	x := newTrial(t)
 	x.subject.Cluster, x.subject.Unknown = nil, "The cluster's configuration cannot be used: no Infrastructure."
 	for _, check := range x.runDiagnosis().Checks {
@@ -314,7 +314,7 @@ func TestWithoutTheClustersSettingsTheRestIsLookedAt(t *testing.T) {
 	}
 }
 
-func TestAVisitThatIsInterruptedLeavesNothing(t *testing.T) {
+func TestDiagnose_InterruptionLeavesHostUnchanged(t *testing.T) {
 	x := newTrial(t)
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	errGone := errors.New("gone")
@@ -329,7 +329,7 @@ func TestAVisitThatIsInterruptedLeavesNothing(t *testing.T) {
 }
 
 // A directory writable by other users may disclose its files, and a NodeSpec contains secrets.
-func TestANodeSpecIsSentOnlyToAFolderThatIsClosedToOthers(t *testing.T) {
+func TestNodeSpec_NotSentToUnprotectedDirectory(t *testing.T) {
 	x := newTrial(t)
 	stay, err := x.checker.Connector.Connect(t.Context(), x.subject.Target)
 	if err != nil {
@@ -360,7 +360,7 @@ func TestANodeSpecIsSentOnlyToAFolderThatIsClosedToOthers(t *testing.T) {
 	}
 }
 
-func TestWhatAnInterruptedVisitMayHaveLeftIsTold(t *testing.T) {
+func TestDiagnose_InterruptionReportsPossibleLeftovers(t *testing.T) {
 	x := newTrial(t)
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	errGone := errors.New("gone")
@@ -376,7 +376,7 @@ func TestWhatAnInterruptedVisitMayHaveLeftIsTold(t *testing.T) {
 	}
 }
 
-func TestWhatAVisitHasLeftLongAgoIsDeleted(t *testing.T) {
+func TestDiagnose_OldLeftoversDeleted(t *testing.T) {
 	x := newTrial(t)
 	plant := func(names ...string) {
 		t.Helper()
@@ -414,7 +414,7 @@ func (x *trial) listAgentEntries() (names []string) {
 	return names
 }
 
-func TestTheKeyOfAHostThatRefusesTheLoginIsShown(t *testing.T) {
+func TestDiagnose_RejectedLoginShowsHostKey(t *testing.T) {
 	x := newTrial(t)
 	x.server.Inject(winhost.RejectKey, winhost.RejectKey.Example())
 	for _, rung := range x.runDiagnosis().Checks {
@@ -425,7 +425,7 @@ func TestTheKeyOfAHostThatRefusesTheLoginIsShown(t *testing.T) {
 }
 
 // Accepting such a key has no effect in the operator.
-func TestAHostThatPresentsTheKeyOfAnotherInstance(t *testing.T) {
+func TestDiagnose_ForeignHostKeyAcceptanceNotSuggested(t *testing.T) {
 	x := newTrial(t)
 	presented, err := x.server.HostKey()
 	if err != nil {
@@ -470,7 +470,7 @@ func TestAHostThatPresentsTheKeyOfAnotherInstance(t *testing.T) {
 	}
 }
 
-func TestALookIsNoAttemptOfTheOperator(t *testing.T) {
+func TestWithoutRetryHint_RemovesOperatorRetry(t *testing.T) {
 	for next, want := range map[string]string{
 		"The operator retries.":                                   "Try again.",
 		"The operator retries; completed steps are not repeated.": "Try again.",

@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-func TestAHostThatIsRemovedIsChanged(t *testing.T) {
+func TestForecaster_RemovedHostHasChanges(t *testing.T) {
 	instance := &v1alpha1.WindowsInstance{Spec: v1alpha1.WindowsInstanceSpec{DesiredState: v1alpha1.DesiredStateRemoved}}
 	forecast, err := Forecaster{}.Of(t.Context(), instance, nodespec.Cluster{}, sshkey.Key{})
 	if err != nil || !forecast.Removed || !forecast.HasChanges() {
@@ -29,7 +29,7 @@ func TestAHostThatIsRemovedIsChanged(t *testing.T) {
 	}
 }
 
-func TestAMachineIsReplacedInsteadOfSteps(t *testing.T) {
+func TestForecaster_MachineReplacedInsteadOfSteps(t *testing.T) {
 	spec := nodespec.NodeSpec{}
 	steps := []Step{{Name: "StopService kubelet", DisruptsPods: true}}
 	for name, c := range map[string]struct {
@@ -63,7 +63,7 @@ func TestAMachineIsReplacedInsteadOfSteps(t *testing.T) {
 	}
 }
 
-func TestChangesAreHeldBackWhileANewHostWouldBeRefused(t *testing.T) {
+func TestForecaster_ChangesBlockedOnUnsupportedHost(t *testing.T) {
 	const refused, accepted = "10.0.20348.169", "10.0.20348.681"
 	line := support.CurrentLine()
 	served := nodespec.Cluster{Platform: "AWS", Version: line.Newest().OpenShift + ".3",

@@ -90,7 +90,7 @@ func newViewer(answers ...answered) (*EventViewer, *fakeCollector, *output) {
 	return &EventViewer{Viewer: logprinter.Viewer{Out: out, ErrOut: out, Clock: clocktesting.NewFakeClock(noon), Tail: 200}, Host: m}, m, out
 }
 
-func TestEventsInLines(t *testing.T) {
+func TestEventViewer_FormatsEventsAsLines(t *testing.T) {
 	v, m, out := newViewer(answered{events: sampleEvents()})
 	if err := v.Show(t.Context()); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestEventsInLines(t *testing.T) {
 	}
 }
 
-func TestTheEventsThatAreAskedFor(t *testing.T) {
+func TestEventViewer_SelectsRequestedEvents(t *testing.T) {
 	for name, c := range map[string]struct {
 		service   string
 		since     time.Duration
@@ -151,7 +151,7 @@ func TestTheEventsThatAreAskedFor(t *testing.T) {
 	}
 }
 
-func TestAServiceThatNoNodeHasIsRefused(t *testing.T) {
+func TestEventViewer_UnknownServiceRejected(t *testing.T) {
 	v, m, _ := newViewer(answered{})
 	v.Service = "Database"
 	if err := v.Show(t.Context()); err == nil || !strings.Contains(err.Error(), "a node has no service Database; its services are containerd, kubelet") || len(m.requests) > 0 {
@@ -159,7 +159,7 @@ func TestAServiceThatNoNodeHasIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingIsSaid(t *testing.T) {
+func TestEventViewer_MissingEventsReported(t *testing.T) {
 	unknown := map[string]string{"events": "log System: it is\x1b[2J damaged", "earlier events": "only the newest 1000 events of log System are included"}
 	const damaged, older = "Warning: events are missing: log System: it is[2J damaged\n", "Warning: events are missing: only the newest 1000 events of log System are included\n"
 	for name, c := range map[string]struct {
@@ -204,7 +204,7 @@ func followUntil(t *testing.T, v *EventViewer, done func() bool) error {
 	return nil
 }
 
-func TestAnEventLogIsFollowedAndEachEventShownOnce(t *testing.T) {
+func TestEventViewer_FollowShowsEachEventOnce(t *testing.T) {
 	again := newEvent("System", 9, host.EventError, "Service Control Manager", 7034, "kubelet; 1")
 	busy := errors.New("the host is busy")
 	v, m, out := newViewer(answered{events: []agentapi.Event{again}}, answered{events: []agentapi.Event{again, again}}, answered{err: busy}, answered{err: busy},
@@ -223,14 +223,14 @@ func TestAnEventLogIsFollowedAndEachEventShownOnce(t *testing.T) {
 	}
 }
 
-func TestAFollowedEventLogEndsWithTheConnection(t *testing.T) {
+func TestEventViewer_LostConnectionEndsFollow(t *testing.T) {
 	v, _, _ := newViewer(answered{}, answered{err: &remote.Error{Reason: remote.ReasonConnectionLost, Host: "10.0.0.1", Message: "the connection was lost"}})
 	if err := followUntil(t, v, func() bool { return false }); err == nil || !strings.Contains(err.Error(), "Run the command again when the host responds") {
 		t.Errorf("it ends with %v", err)
 	}
 }
 
-func TestWhichServiceAnEventNames(t *testing.T) {
+func TestIsServiceEvent(t *testing.T) {
 	for message, want := range map[string]bool{
 		"kubelet; 1": true, "Kubelet.exe; 1.36": true, "kubelet.": true, `C:\k\kubelet.exe`: true, "kubelets; 1": false, "my-kubelet; 1": false, "": false,
 	} {

@@ -65,7 +65,7 @@ func (d *disk) Read(_ context.Context, path string, offset, most int64) (remote.
 
 const logs = nodespec.LogRoot + `\`
 
-func TestOnlyServicesOfANodeHaveLogs(t *testing.T) {
+func TestFiles_OnlyNodeServicesHaveLogs(t *testing.T) {
 	d := &disk{files: map[string]string{logs + `kubelet\kubelet.log`: "one\n", logs + `kubelet\kubelet-20260101-000000.log`: "old\n",
 		logs + `containerd\panic.txt`: "", logs + `database\database.log`: "secret\n", logs + `file.log`: ""}}
 	f := Files{Host: d}
@@ -94,7 +94,7 @@ func TestOnlyServicesOfANodeHaveLogs(t *testing.T) {
 	}
 }
 
-func TestALargeLogIsReadPieceByPiece(t *testing.T) {
+func TestFiles_LargeLogReadInChunks(t *testing.T) {
 	content := strings.Repeat("0123456789abcde\n", 3*chunk/16) + "end\n"
 	f := Files{Host: &disk{files: map[string]string{logs + `kubelet\kubelet.log`: content}}}
 	var out bytes.Buffer
@@ -111,7 +111,7 @@ func TestALargeLogIsReadPieceByPiece(t *testing.T) {
 	}
 }
 
-func TestWhatALogHasBeyondWhatIsHeldIsLeftOut(t *testing.T) {
+func TestFiles_TailLimitedToMaxTailSize(t *testing.T) {
 	content := strings.Repeat(strings.Repeat("x", 1023)+"\n", maxTailSize>>10+100)
 	f := Files{Host: &disk{files: map[string]string{logs + `kubelet\kubelet.log`: content}}}
 	for name, c := range map[string]struct {
@@ -136,7 +136,7 @@ func TestWhatALogHasBeyondWhatIsHeldIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestALogIsFollowedNoMoreWhenTheConnectionIsLost(t *testing.T) {
+func TestFiles_LostConnectionEndsFollow(t *testing.T) {
 	d := &disk{files: map[string]string{logs + `kubelet\kubelet.log`: "one\n"}}
 	f := Files{Host: d}
 	if _, err := f.From(t.Context(), logs+`kubelet\kubelet.log`, 0); err != nil {

@@ -74,7 +74,7 @@ func newKubelet(t *testing.T, status int) func(string) (kubelet, error) {
 	}
 }
 
-func TestWhoReadsALog(t *testing.T) {
+func TestLogs_ReadByKubeletOrOperator(t *testing.T) {
 	node := fleet.Instance{}
 	node.Name = "win-1"
 	node.Status.NodeRef = &v1alpha1.NodeReference{Name: "node-1"}
@@ -110,7 +110,7 @@ func TestWhoReadsALog(t *testing.T) {
 	}
 }
 
-func TestWhoReadsTheEventLog(t *testing.T) {
+func TestEventLog_ReadByOperatorOrKubelet(t *testing.T) {
 	node, never := fleet.Instance{}, fleet.Instance{}
 	node.Name, never.Name = "win-1", "win-2"
 	node.Status.NodeRef = &v1alpha1.NodeReference{Name: "node-1"}
@@ -161,7 +161,7 @@ func TestWhoReadsTheEventLog(t *testing.T) {
 	}
 }
 
-func TestALogThatTheOperatorFollowsEndsWhenItIsInterrupted(t *testing.T) {
+func TestLogs_InterruptionEndsFollow(t *testing.T) {
 	never := fleet.Instance{}
 	streams, _, _, _ := genericiooptions.NewTestIOStreams()
 	command := &command{Access: cmdutil.New(streams, clock.RealClock{}), operator: &operator{}, follow: true}
@@ -172,7 +172,7 @@ func TestALogThatTheOperatorFollowsEndsWhenItIsInterrupted(t *testing.T) {
 	}
 }
 
-func TestTheOperatorsFailureIsTheCommands(t *testing.T) {
+func TestLogs_ReturnsOperatorExitStatus(t *testing.T) {
 	streams, _, _, _ := genericiooptions.NewTestIOStreams()
 	command := &command{Access: cmdutil.New(streams, clock.RealClock{}), operator: &operator{status: 1}}
 	if err := command.showLogs(t.Context(), fleet.Instance{}, nil); !errors.Is(err, podexec.ExitStatus(1)) {

@@ -167,7 +167,7 @@ func (f *fixture) get(name string) (*machinev1beta1.MachineSet, error) {
 var update = flag.Bool("update", false, "write the golden files")
 
 //
-func TestEachPlatform(t *testing.T) {
+func TestCommand_GenerateApplyDeleteOnEachPlatform(t *testing.T) {
 	for _, test := range []struct {
 		platform   configv1.PlatformType
 		file, name string
@@ -244,7 +244,7 @@ func (f *fixture) compareGolden(name, got string) {
 }
 
 //
-func TestOtherPlatforms(t *testing.T) {
+func TestCommand_UnsupportedPlatformsRejected(t *testing.T) {
 	for _, platform := range []configv1.PlatformType{configv1.NonePlatformType, configv1.NutanixPlatformType} {
 		f := newFixture(t, platform)
 		for _, action := range []string{"generate", "apply", "delete"} {
@@ -273,7 +273,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-func TestWhichWorkersAreTaken(t *testing.T) {
+func TestGenerate_SelectsWorkerMachineSet(t *testing.T) {
 	f := newFixture(t, configv1.AWSPlatformType)
 	t.Run("without any it says so", func(t *testing.T) {
 		f.expectFailure("no worker MachineSet", "generate")
@@ -303,7 +303,7 @@ func TestWhichWorkersAreTaken(t *testing.T) {
 	})
 }
 
-func TestOnlyWindowsMachineSetsAreDeleted(t *testing.T) {
+func TestDelete_NonWindowsMachineSetRejected(t *testing.T) {
 	f := newFixture(t, configv1.AWSPlatformType)
 	f.createWorkerSet("linux-workers", "aws.yaml")
 	f.expectFailure("is not for Windows", "delete", "--name=linux-workers", "--yes")
@@ -312,7 +312,7 @@ func TestOnlyWindowsMachineSetsAreDeleted(t *testing.T) {
 	}
 }
 
-func TestAMissingRightIsNamed(t *testing.T) {
+func TestApply_MissingPermissionNamed(t *testing.T) {
 	f := newFixture(t, configv1.AWSPlatformType)
 	a := newAccess(t, &f.stdout, &f.stderr)
 	*a.Flags.Impersonate = "nobody"
@@ -324,7 +324,7 @@ func TestAMissingRightIsNamed(t *testing.T) {
 }
 
 //
-func TestAmazonsImage(t *testing.T) {
+func TestGenerate_FindsNewestAWSImage(t *testing.T) {
 	f := newFixture(t, configv1.AWSPlatformType)
 	f.createWorkerSet("linux-workers", "aws.yaml")
 	t.Run("the newest one is looked up, and told", func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 
 // The guide's query for the infrastructure name is run unchanged: a shell parses the line, and kubectl's own
 // code queries the API server. R-020
-func TestTheGuidesQueryForTheInfrastructureNameIsRun(t *testing.T) {
+func TestGuides_InfrastructureNameQueryRuns(t *testing.T) {
 	f := newFixture(t, configv1.AWSPlatformType)
 	infrastructure := &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
 	if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(infrastructure), infrastructure); err != nil {

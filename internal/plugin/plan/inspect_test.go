@@ -56,7 +56,7 @@ func newOperator(text string, status int) *operator {
 
 func newClock() *clocktesting.FakeClock { return clocktesting.NewFakeClock(time.Unix(1<<30, 0)) }
 
-func TestTheOperatorIsAsked(t *testing.T) {
+func TestCommand_PassesArgumentsToOperator(t *testing.T) {
 	for line, want := range map[string]string{
 		"plan win-1 win-2":                       "plan win-1 win-2 --output=text",
 		"plan --all -o json":                     "plan --all --output=json",
@@ -71,7 +71,7 @@ func TestTheOperatorIsAsked(t *testing.T) {
 	}
 }
 
-func TestACommandLineThatMeansNothingAsksNobody(t *testing.T) {
+func TestCommand_InvalidArgumentsNotSent(t *testing.T) {
 	for line, message := range map[string]string{
 		"plan":                  "specify the names of hosts, or --all",
 		"plan win-1 --all":      "either names or --all",
@@ -86,7 +86,7 @@ func TestACommandLineThatMeansNothingAsksNobody(t *testing.T) {
 	}
 }
 
-func TestTheExitStatusIsTheOperators(t *testing.T) {
+func TestCommand_ReturnsOperatorExitStatus(t *testing.T) {
 	for status, want := range map[int]int{0: 0, 1: 1, podexec.Found: 2} {
 		_, err := newOperator("", status).runKubectl(t, newClock(), "plan win-1")
 		got := podexec.ExitStatus(0)
@@ -96,7 +96,7 @@ func TestTheExitStatusIsTheOperators(t *testing.T) {
 	}
 }
 
-func TestAnOperatorThatHangsIsNotWaitedForLongerThanSaid(t *testing.T) {
+func TestCommand_TimeoutEndsWaitForOperator(t *testing.T) {
 	clock := newClock()
 	o := &operator{answer: func(ctx context.Context, _ io.Writer) (int, error) {
 		clock.Step(time.Minute)

@@ -234,7 +234,7 @@ func servingMutations() map[string]mutation {
 const pairs = 9
 
 //
-func TestNoMaliciousRequestIsApproved(t *testing.T) {
+func TestJudge_MaliciousRequestNotApproved(t *testing.T) {
 	key := ecdsaKey(t, elliptic.P256())
 	for signer, tries := range map[string]map[string]mutation{
 		certificatesv1.KubeletServingSignerName:             requestMutations(t),

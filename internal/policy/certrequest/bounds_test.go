@@ -21,7 +21,7 @@ func servingRequest(t *testing.T, change func(*x509.CertificateRequest)) csr {
 		}))
 }
 
-func TestACertificateLastsForAYearAtMost(t *testing.T) {
+func TestServingRequest_LifetimeAtMostOneYear(t *testing.T) {
 	const year = 365 * 24 * 3600
 	for seconds, outcome := range map[int32]Outcome{599: Refuse, 600: Approve, year: Approve, year + 1: Refuse} {
 		request := servingRequest(t, nil)
@@ -34,7 +34,7 @@ func TestACertificateLastsForAYearAtMost(t *testing.T) {
 	}
 }
 
-func TestWhileTheClusterCannotBeReadAHostsOwnWordForItsAddressIsNotEnough(t *testing.T) {
+func TestServingRequest_ReportedAddressRefusedWithoutCluster(t *testing.T) {
 	known := knownNodes
 	known.Cluster = nil
 	expectOutcome(t, judgeServing(servingRequest(t, nil), known), Approve, "")
@@ -42,20 +42,20 @@ func TestWhileTheClusterCannotBeReadAHostsOwnWordForItsAddressIsNotEnough(t *tes
 	expectOutcome(t, judgeServing(told, known), Refuse, "ClusterIdentity")
 }
 
-func TestOfTwoInstancesOfOneNodeNameNeitherGetsACertificate(t *testing.T) {
+func TestServingRequest_DuplicateNodeNameRefused(t *testing.T) {
 	known := knownNodes
 	known.Nodes = append(slices.Clone(known.Nodes), Node{Name: "win-a", Registered: true})
 	expectOutcome(t, judgeServing(servingRequest(t, nil), known), Refuse, "InstanceAmbiguous")
 }
 
-func TestARequestForANameThatNoNodeHasIsRefusedAndNotDenied(t *testing.T) {
+func TestServingRequest_UnregisteredNodeRefusedNotDenied(t *testing.T) {
 	known := knownNodes
 	known.Nodes = append(slices.Clone(known.Nodes), Node{Name: "win-z", Assigned: newNames("win-z")})
 	request := servingRequest(t, func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:win-z" })
 	expectOutcome(t, judgeServing(request, known), Refuse, "CommonNameMismatch")
 }
 
-func TestANameIsAnothersInWhateverFormThatOneHasIt(t *testing.T) {
+func TestServingRequest_ForeignNameRefusedInAnyForm(t *testing.T) {
 	known := knownNodes
 	known.Nodes = append(slices.Clone(known.Nodes), Node{Name: "master-1", Foreign: true,
 		Assigned: newNames("WIN-A.Example.COM.")})
@@ -63,7 +63,7 @@ func TestANameIsAnothersInWhateverFormThatOneHasIt(t *testing.T) {
 	expectOutcome(t, judgeServing(request, known), Refuse, "ForeignIdentity")
 }
 
-func TestARequestToASignerThatKubeletsDoNotAskIsNoNodes(t *testing.T) {
+func TestIsRequestOf_OnlyKubeletSigners(t *testing.T) {
 	request := servingRequest(t, nil)
 	for signer, is := range map[string]bool{
 		certificatesv1.KubeletServingSignerName: true, certificatesv1.KubeAPIServerClientKubeletSignerName: true,

@@ -118,7 +118,7 @@ var (
 )
 
 //
-func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
+func TestServingRequest_CloudAddressesOfListedHosts(t *testing.T) {
 	for name, c := range cloudCases {
 		t.Run(name, func(t *testing.T) {
 			platform, id := c.platform, c.providerID

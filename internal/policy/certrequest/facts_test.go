@@ -14,7 +14,7 @@ import (
 )
 
 // the facts include all owners of names and addresses, with or without a Node.
-func TestKnowledgeHasEverybody(t *testing.T) {
+func TestFactsOf_IncludesAllOwners(t *testing.T) {
 	own := newBoundInstance(func(i *v1alpha1.WindowsInstance) {
 		i.Spec.Source = v1alpha1.Source{Machine: &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace,
 			Name: "win", UID: "uid"}}
@@ -82,7 +82,7 @@ func TestKnowledgeHasEverybody(t *testing.T) {
 }
 
 // legacy operators named nodes on GCP by the internal DNS name of the instance.
-func TestANodeWithAFullNameHasTheNamesThatTheCloudGivesItsMachine(t *testing.T) {
+func TestAddCloudAddresses_FullNodeNameHasMachineNames(t *testing.T) {
 	node := windowsNode("win-a.c.project.internal", attackTime)
 	node.Spec.ProviderID = "gce://project/us-east1-b/win-a"
 	for _, name := range []string{"win-a.us-east1-b.c.project.internal", "win-b.us-east1-b.c.project.internal"} {

@@ -147,7 +147,7 @@ func (b manualRequest) signRequest(t testing.TB, key *ecdsa.PrivateKey) []byte {
 }
 
 //
-func TestARequestIsReadInOneWayOnly(t *testing.T) {
+func TestKubeletClientRequest_NonCanonicalFormRejected(t *testing.T) {
 	key := ecdsaKey(t, elliptic.P256())
 	for name, request := range map[string]manualRequest{
 		"as Go makes it":                 {},
@@ -259,7 +259,7 @@ func manyGroups(n int) []relativeNameSET {
 	return groups
 }
 
-func TestTheWordsOfARefusalAreFew(t *testing.T) {
+func TestKubeletClientRequest_RejectionMessageBounded(t *testing.T) {
 	key := ecdsaKey(t, elliptic.P256())
 	for name, invalid := range invalidForms(t) {
 		if message := kubeletClientRequest(invalid.request.signRequest(t, key), "win-a").Message; len(message) > 900 {

@@ -96,7 +96,7 @@ func FuzzServingRequest(f *testing.F) {
 }
 
 // a kubelet's request is approved for any of the node's own names and addresses, and with any key.
-func TestWhatIsANodesOwnIsApproved(t *testing.T) {
+func TestJudge_OwnNamesAndAddressesApproved(t *testing.T) {
 	_, edwards, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)

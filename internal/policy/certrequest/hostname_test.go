@@ -15,7 +15,7 @@ import (
 
 // on vSphere, the cloud controller writes the guest's full DNS name to the Node, and the kubelet serves
 // under this name.
-func TestAServingCertificateHasTheHostsOwnNameAndDomain(t *testing.T) {
+func TestServingRequest_OwnHostNameAndDomainApproved(t *testing.T) {
 	const full = "win-a.corp.example.com"
 	other := func(name string) corev1.Node {
 		n := windowsNode(name, attackTime)

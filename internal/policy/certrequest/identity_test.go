@@ -11,7 +11,7 @@ import (
 )
 
 //
-func TestAClientCertificateIsForTheIdentityThatTheNodeWasGivenAndNothingElse(t *testing.T) {
+func TestJudgeClient_OnlyAssignedIdentityAllowed(t *testing.T) {
 	cloud := Identity{CommonName: "system:cloud-node-manager:win-a", Organization: "system:cloud-node-managers"}
 	as := func(user, group string) func(*x509.CertificateRequest) {
 		return func(r *x509.CertificateRequest) {

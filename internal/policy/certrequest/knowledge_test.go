@@ -41,7 +41,7 @@ func windowsNode(name string, created time.Time) corev1.Node {
 }
 
 //
-func TestARequestIsOursWhenANodeOfOursHasMadeIt(t *testing.T) {
+func TestRequester_OnlyInstanceWithConfirmedNode(t *testing.T) {
 	for name, c := range map[string]struct {
 		change   func(*v1alpha1.WindowsInstance)
 		accepted bool
@@ -76,7 +76,7 @@ func TestARequestIsOursWhenANodeOfOursHasMadeIt(t *testing.T) {
 }
 
 //
-func TestARequestFromBeforeTheHostHadTheNameIsNotTheHosts(t *testing.T) {
+func TestJudge_RequestOlderThanNodeRefused(t *testing.T) {
 	hour := time.Hour
 	for name, c := range map[string]struct {
 		node         time.Duration // creation time after the instance
@@ -112,7 +112,7 @@ func TestARequestFromBeforeTheHostHadTheNameIsNotTheHosts(t *testing.T) {
 
 // if the Node of a host does not exist, another machine may register a Node of that name. The operator
 // ignores the requests of that machine's kubelet.
-func TestANodeIsTheOneThatTheHostWasBoundTo(t *testing.T) {
+func TestJudge_ForeignNodeNotApproved(t *testing.T) {
 	for name, c := range map[string]struct {
 		instance func(*v1alpha1.WindowsInstance)
 		node     func(*corev1.Node)
@@ -154,7 +154,7 @@ func TestANodeIsTheOneThatTheHostWasBoundTo(t *testing.T) {
 }
 
 // kubelets request host names in their original case, which on Windows is mostly upper case.
-func TestAHostServesUnderItsNameAsItWritesIt(t *testing.T) {
+func TestServingRequest_HostNameInOwnCaseApproved(t *testing.T) {
 	for name, c := range map[string]struct {
 		host, name string
 		check      string
@@ -174,7 +174,7 @@ func TestAHostServesUnderItsNameAsItWritesIt(t *testing.T) {
 }
 
 // a listed host may be the virtual machine of a Machine that the operator does not manage.
-func TestAListedHostMayBeTheMachineOfSomebodyElse(t *testing.T) {
+func TestServingRequest_ListedHostMayBeUnmanagedMachine(t *testing.T) {
 	machine := func(change func(*machinev1beta1.Machine)) machinev1beta1.Machine {
 		m := machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: "m", UID: "uid",
 			Labels: map[string]string{}}}
@@ -250,7 +250,7 @@ func expectServing(t *testing.T, instance v1alpha1.WindowsInstance, present Clus
 // an earlier release of the operator recorded no address of the Node in the status. Nodes of that release
 // renew their serving certificates while they wait for the upgrade, even if the operator reaches the host at another
 // address.
-func TestANodeOfAnEarlierReleaseRenewsItsServingCertificate(t *testing.T) {
+func TestServingRequest_NodeOfEarlierReleaseRenews(t *testing.T) {
 	const requested = "10.0.1.1"
 	for name, c := range map[string]struct {
 		recorded, internal string
@@ -284,7 +284,7 @@ func TestANodeOfAnEarlierReleaseRenewsItsServingCertificate(t *testing.T) {
 
 // a host may report any address. The operator's own connection, the node's source, or the operator's choice of
 // the Node's address must support it.
-func TestAnAddressThatOnlyTheHostReportsIsNotServed(t *testing.T) {
+func TestServingRequest_HostReportedAddressRefused(t *testing.T) {
 	const requested = "10.0.1.1"
 	host := func(change func(*v1alpha1.HostStatus)) func(*v1alpha1.WindowsInstance) {
 		return func(i *v1alpha1.WindowsInstance) {

@@ -7,7 +7,7 @@ import (
 )
 
 //
-func TestTheAddressOfANode(t *testing.T) {
+func TestChooseNodeIP(t *testing.T) {
 	cluster := nodespec.Cluster{}
 	cluster.Network.HybridClusterNetworks = []string{"10.132.0.0/14"}
 	for name, c := range map[string]struct {

@@ -41,7 +41,7 @@ func (c *disruptionCase) addReconfiguration(instance, configuration string, last
 	return d
 }
 
-func TestCanariesOfSettings(t *testing.T) {
+func TestCanary_NewSettingsVerifiedOnOneNode(t *testing.T) {
 	configure := v1alpha1.CauseConfiguration
 	many := func(c *disruptionCase) {
 		settingsChange(c)
@@ -132,7 +132,7 @@ func TestCanariesOfSettings(t *testing.T) {
 
 // If the entry of a reboot had settings, the entry could continue as a change of settings regardless of the canary's
 // state.
-func TestTheEntryOfADisturbanceThatBringsNoSettingsHasNone(t *testing.T) {
+func TestConfigurationOf_EmptyWithoutNewSettings(t *testing.T) {
 	for cause, want := range map[v1alpha1.DisruptionCause]string{
 		v1alpha1.CauseUpgrade: settingsAfter, v1alpha1.CauseConfiguration: settingsAfter, v1alpha1.CauseRepair: settingsAfter,
 		v1alpha1.CauseReboot: "", v1alpha1.CauseKeyChange: "", v1alpha1.CauseRemoval: "",

@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-func TestEndsOfDisruptions(t *testing.T) {
+func TestEnded(t *testing.T) {
 	upgrade, reboot := v1alpha1.CauseUpgrade, v1alpha1.CauseReboot
 	for name, test := range map[string]struct {
 		change        func(c *disruptionCase)
@@ -114,7 +114,7 @@ func TestEndsOfDisruptions(t *testing.T) {
 	}
 }
 
-func TestANodeThatHasNotWorkedForTooLongIsSaidToHaveFailed(t *testing.T) {
+func TestSummarize_LongNotReadyNodeFailed(t *testing.T) {
 	c := newDisruptionCase()
 	c.markCanariesVerified()
 	c.breakNode("h1", time.Hour)
@@ -124,7 +124,7 @@ func TestANodeThatHasNotWorkedForTooLongIsSaidToHaveFailed(t *testing.T) {
 	}
 }
 
-func TestAChangeOfAnotherOperatorIsAbandoned(t *testing.T) {
+func TestDisruption_AbandonedIfNodeTakesPods(t *testing.T) {
 	for name, test := range map[string]struct {
 		change  func(c *disruptionCase)
 		lingers bool

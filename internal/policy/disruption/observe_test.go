@@ -56,7 +56,7 @@ func (w *watched) expectAllowed(t *testing.T, want bool, when string) {
 }
 
 // A node that is not Ready counts from the operator's observation until failureDeadline has passed.
-func TestAHostsClockNeitherFreesNorKeepsAPlace(t *testing.T) {
+func TestObserve_HostClockDoesNotAffectSlots(t *testing.T) {
 	for name, ahead := range hostClocks {
 		t.Run(name, func(t *testing.T) {
 			w := &watched{disruptionCase: newDisruptionCase(), now: noon, resumed: true}
@@ -77,7 +77,7 @@ func TestAHostsClockNeitherFreesNorKeepsAPlace(t *testing.T) {
 }
 
 //
-func TestAHostsClockDoesNotHoldUpAnUpgrade(t *testing.T) {
+func TestObserve_HostClockDoesNotDelayUpgrade(t *testing.T) {
 	for name, ahead := range hostClocks {
 		for _, soak := range []time.Duration{0, time.Hour} {
 			t.Run(name+", soak "+soak.String(), func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestAHostsClockDoesNotHoldUpAnUpgrade(t *testing.T) {
 	}
 }
 
-func TestAnOperatorThatStartsKnowsSinceWhenANodeIsNotReady(t *testing.T) {
+func TestObserve_RestartedOperatorKeepsNotReadyTime(t *testing.T) {
 	ready, notReady := true, false
 	for name, c := range map[string]struct {
 		away []bool // states that the kubelet reports while no operator runs
@@ -133,7 +133,7 @@ func TestAnOperatorThatStartsKnowsSinceWhenANodeIsNotReady(t *testing.T) {
 }
 
 // In a running operator, a different time from the same kubelet is not another failure.
-func TestAHostThatDatesItsFailureAnewTakesUpNoPlaceForever(t *testing.T) {
+func TestObserve_RedatedFailureHoldsNoSlotForever(t *testing.T) {
 	w := &watched{disruptionCase: newDisruptionCase(), now: noon, resumed: true}
 	w.setRequest("h1", v1alpha1.CauseReboot)
 	for range 4 {
@@ -143,7 +143,7 @@ func TestAHostThatDatesItsFailureAnewTakesUpNoPlaceForever(t *testing.T) {
 	w.expectAllowed(t, true, "past the deadline")
 }
 
-func TestRecordsOfNodes(t *testing.T) {
+func TestObserve_RecordsReadinessChanges(t *testing.T) {
 	w := &watched{disruptionCase: newDisruptionCase(), now: noon, resumed: true}
 	w.settings.CanarySoak = time.Hour
 	w.observeAfter(0)
@@ -183,7 +183,7 @@ func TestRecordsOfNodes(t *testing.T) {
 
 // A Node that still has the operator's start-up taint has not been Ready since its creation. That time is from the
 // API server.
-func TestANodeThatWasNeverProvenIsNotReadySinceItIsThere(t *testing.T) {
+func TestObserve_UnverifiedNodeNotReadySinceCreation(t *testing.T) {
 	nodes, records := Observe(NodePool{Nodes: []Node{{Instance: "h1", UID: "uid", Since: noon.Add(-time.Hour)}}}, nil, true,
 		newDisruptionCase().settings, noon)
 	if !nodes[0].Since.Equal(noon.Add(-time.Hour)) || len(records) != 0 {

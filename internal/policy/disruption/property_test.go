@@ -201,7 +201,7 @@ func (w *world) upgradeAll(t *rapid.T) (left []*worldNode) {
 // For any order of events, with operators killed at any moment and changing policies, no more nodes are disrupted
 // than the limits allow, and one Machine of each set stays running. No version or settings reach further nodes before
 // one node has verified them. Once nodes work again, all existing nodes reach both.
-func TestNoSequenceOfEventsBreaksTheBudget(t *testing.T) {
+func TestDisruption_LimitsHoldForAnyEventOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
@@ -217,12 +217,12 @@ func TestNoSequenceOfEventsBreaksTheBudget(t *testing.T) {
 }
 
 // A version that works on no node is tried on one node only, regardless of the number of attempts.
-func TestABadVersionIsTriedOnOneNode(t *testing.T) {
+func TestCanary_BadVersionTriedOnOneNode(t *testing.T) {
 	badIsTriedOnOneNode(t, v1alpha1.CauseUpgrade)
 }
 
 // The same holds for cluster settings that break every node.
-func TestBadSettingsAreTriedOnOneNode(t *testing.T) {
+func TestCanary_BadSettingsTriedOnOneNode(t *testing.T) {
 	badIsTriedOnOneNode(t, v1alpha1.CauseConfiguration)
 }
 
@@ -275,7 +275,7 @@ func badIsTriedOnOneNode(t *testing.T, cause v1alpha1.DisruptionCause) {
 
 // A node that never recovers blocks no other node after failureDeadline has passed and the pool has verified the
 // version.
-func TestANodeThatNeverComesBackHoldsUpNoOther(t *testing.T) {
+func TestDisruption_UnrecoveredNodeBlocksNoOtherNode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		w.spec.StopOnFailure = false

@@ -130,7 +130,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestPoolsOfHosts(t *testing.T) {
+func TestHostPool_FollowsPoolLabel(t *testing.T) {
 	label := Settings{HostPoolLabel: "zone"}
 	for _, test := range []struct {
 		settings Settings

@@ -131,7 +131,7 @@ func runDisruptionTests(t *testing.T, tests map[string]disruptionTest) {
 }
 
 // Only one node is disrupted at a time, counting Machines and listed hosts together.
-func TestLimitOfUnavailableNodes(t *testing.T) {
+func TestMaxUnavailable_MachinesAndHostsCountTogether(t *testing.T) {
 	upgrade, reboot := v1alpha1.CauseUpgrade, v1alpha1.CauseReboot
 	runDisruptionTests(t, map[string]disruptionTest{
 		"a node is upgraded when no other is disturbed": {change: func(*disruptionCase) {}},
@@ -206,7 +206,7 @@ func TestLimitOfUnavailableNodes(t *testing.T) {
 	})
 }
 
-func TestLimitOfPools(t *testing.T) {
+func TestPoolMaxUnavailable_LimitsNodesOfPool(t *testing.T) {
 	upgrade, reboot := v1alpha1.CauseUpgrade, v1alpha1.CauseReboot
 	two := func(c *disruptionCase) {
 		c.markCanariesVerified()
@@ -285,7 +285,7 @@ func TestLimitOfPools(t *testing.T) {
 }
 
 //
-func TestOneMachineOfASetStaysRunning(t *testing.T) {
+func TestMachineSet_LastRunningMachineKept(t *testing.T) {
 	upgrade, reboot := v1alpha1.CauseUpgrade, v1alpha1.CauseReboot
 	alone := func(c *disruptionCase) {
 		c.Nodes = slices.DeleteFunc(c.Nodes, func(n Node) bool { return n.Instance == "a2" || n.Instance == "a3" })

@@ -105,7 +105,7 @@ func TestMaintenanceWindows(t *testing.T) {
 }
 
 // In any zone and year, a window opens at the announced time and not before, and stays open for its duration.
-func TestWindowsOpenWhenTheyAreSaidTo(t *testing.T) {
+func TestMaintenanceWindows_OpenAtAnnouncedTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		zone := rapid.SampledFrom([]string{"", "Europe/Paris", "America/New_York", "America/Sao_Paulo", "Australia/Lord_Howe",
 			"Asia/Kathmandu", "Pacific/Apia", "Africa/Casablanca"}).Draw(t, "zone")

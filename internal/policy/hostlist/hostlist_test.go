@@ -95,7 +95,7 @@ func TestParseEntry(t *testing.T) {
 	}
 }
 
-func TestInstanceNamesAreLegalAndUnique(t *testing.T) {
+func TestInstanceName_ValidAndUnique(t *testing.T) {
 	seen := map[string]string{}
 	for _, key := range []string{"10.0.0.1", "10.0.0.11", "a.b", "a-b", "A.B", strings.Repeat("long.", 49) + "x", "...",
 		"_"} {

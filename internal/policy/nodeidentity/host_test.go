@@ -28,7 +28,7 @@ func withRemovedState(instance v1alpha1.WindowsInstance) v1alpha1.WindowsInstanc
 }
 
 //
-func TestWhatHappensToTheHostOfARemovedInstance(t *testing.T) {
+func TestFateOf_HostOfRemovedInstance(t *testing.T) {
 	at := func(name, node, uid, address string) v1alpha1.WindowsInstance {
 		instance := newClaimant(name, node, "key", 0)
 		instance.Spec.DesiredState = v1alpha1.DesiredStateNode
@@ -102,7 +102,7 @@ func TestWhatHappensToTheHostOfARemovedInstance(t *testing.T) {
 }
 
 // An instance bound to the Node has priority over instances that wait for the Node, in any order of the list.
-func TestOneInstanceThatHasTheNodeIsEnough(t *testing.T) {
+func TestFateOf_BoundInstanceHasPriority(t *testing.T) {
 	entry := withRemovedState(newClaimant("entry", "win", "key", 0))
 	entry.Status.NodeRef.Confirmed, entry.Status.NodeRef.UID = true, "1"
 	bound, waiting := entry, newClaimant("waiting", "win", "key", 0)
@@ -117,7 +117,7 @@ func TestOneInstanceThatHasTheNodeIsEnough(t *testing.T) {
 
 // Hosts created from one image have the same host key. If the address of an instance then leads to the host of
 // another Node, the instance considers that host its own.
-func TestARunningHostIsNotThatOfAnotherNode(t *testing.T) {
+func TestFateOf_HostRunningElsewhereRestored(t *testing.T) {
 	at := func(name, node, uid string) v1alpha1.WindowsInstance {
 		instance := newClaimant(name, node, "key", 0)
 		instance.Status.NodeRef.Confirmed, instance.Status.NodeRef.UID = true, uid

@@ -123,7 +123,7 @@ func TestHostKeyReuse(t *testing.T) {
 	})
 }
 
-func TestWhatIsToldOfReuseTakesThePlaceOfWhatWasToldBefore(t *testing.T) {
+func TestHostKeyReuse_ReplacesPreviousText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		instance := newReachedInstance("win", "key", "id")
 		message := rapid.StringMatching(`[A-Z][a-z ]{0,40}\.`).Draw(t, "message")
@@ -141,7 +141,7 @@ func TestWhatIsToldOfReuseTakesThePlaceOfWhatWasToldBefore(t *testing.T) {
 	})
 }
 
-func TestSixteenHostKeysMayBeAnnouncedAndNoMore(t *testing.T) {
+func TestExpectedHostKeys_SixteenAtMost(t *testing.T) {
 	var fingerprints []string
 	for i := range maxFingerprints + 1 {
 		fingerprints = append(fingerprints, "SHA256:"+fmt.Sprintf("%043d", i))

@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-func TestWhichHostIsNotThatOfTheNode(t *testing.T) {
+func TestHostMismatch(t *testing.T) {
 	ready := nodeNamed("a", func(n *corev1.Node) {
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	})

@@ -10,7 +10,7 @@ import (
 )
 
 //
-func TestWhichNodesGoWithAnInstance(t *testing.T) {
+func TestIsNodeOwner(t *testing.T) {
 	startUp := []corev1.Taint{{Key: v1alpha1.TaintNotReady}}
 	known := v1alpha1.NodeReference{Name: "win", UID: "1", Confirmed: true}
 	registering := v1alpha1.NodeReference{Name: "win", Confirmed: true}

@@ -24,7 +24,7 @@ func legacyNodeOf(name, address string, change func(*corev1.Node)) *corev1.Node 
 	})
 }
 
-func TestWhichNodesAreThoseOfAnOlderOperator(t *testing.T) {
+func TestIsLegacyNode(t *testing.T) {
 	for name, c := range map[string]struct {
 		node *corev1.Node
 		want bool
@@ -51,7 +51,7 @@ func TestWhichNodesAreThoseOfAnOlderOperator(t *testing.T) {
 	}
 }
 
-func TestWhichHostsNeedWhatAnOlderOperatorHasLeft(t *testing.T) {
+func TestNeedsOtherVersion(t *testing.T) {
 	bound := func(annotations map[string]string) *corev1.Node {
 		return nodeNamed("win", func(n *corev1.Node) {
 			n.Labels[corev1.LabelOSStable], n.Annotations[v1alpha1.AnnotationInstance] = "windows", "entry"

@@ -150,7 +150,7 @@ func TestNameClaim(t *testing.T) {
 }
 
 // An operator may be killed between the claim of an instance and the check, and the host may no longer exist.
-func TestAClaimThatNobodyConfirmsDoesNotCountForever(t *testing.T) {
+func TestNameClaim_UnconfirmedClaimExpires(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		change func(*v1alpha1.WindowsInstance)
 		age    time.Duration
@@ -185,7 +185,7 @@ func TestAClaimThatNobodyConfirmsDoesNotCountForever(t *testing.T) {
 	}
 }
 
-func TestClaimsAreWrittenAgainBeforeTheyRunOut(t *testing.T) {
+func TestNameClaim_RenewedBeforeExpiry(t *testing.T) {
 	dated := func(age time.Duration) *v1alpha1.NodeReference {
 		return &v1alpha1.NodeReference{Name: "win", UID: "uid", ClaimedAt: ptr.To(metav1.NewTime(today.Add(-age)))}
 	}

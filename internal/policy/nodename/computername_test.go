@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-func TestTwoHostsWithOneComputerNameAreNoTwoNodes(t *testing.T) {
+func TestNameClaim_DuplicateComputerNameRejected(t *testing.T) {
 	named := func(name, node, computer string, age time.Duration) v1alpha1.WindowsInstance {
 		instance := newClaimant(name, node, "key of "+name, age)
 		instance.Status.Host.Name = computer

@@ -10,7 +10,7 @@ import (
 )
 
 // An entry is listed again after another entry adopted the host.
-func TestWhichOfTwoInstancesKeepsTheNodeOfTheirHost(t *testing.T) {
+func TestStillHeld_BoundOrOlderInstanceKeepsNode(t *testing.T) {
 	holder := func(name string, age time.Duration) v1alpha1.WindowsInstance {
 		instance := newClaimant(name, "win", "key", age)
 		instance.Status.NodeRef.Confirmed = true

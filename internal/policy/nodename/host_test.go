@@ -24,7 +24,7 @@ func TestNodeName(t *testing.T) {
 }
 
 // D-7
-func TestTheDomainIsPartOfTheNameOfANodeOnlyOnVSphere(t *testing.T) {
+func TestNodeName_DomainIncludedOnlyOnVSphere(t *testing.T) {
 	long := strings.Repeat("a", 40) + ".example.com" // 52 characters
 	for name, c := range map[string]struct{ platform, host, domain, want string }{
 		"on vSphere, a member of a domain":                 {"VSphere", "win1", "corp.example.com", "win1.corp.example.com"},

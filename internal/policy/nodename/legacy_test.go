@@ -13,7 +13,7 @@ import (
 )
 
 //
-func TestTheNodeOfAnOlderOperatorIsFoundByTheAddressOfItsHost(t *testing.T) {
+func TestLegacyNode_FoundByHostAddress(t *testing.T) {
 	const address = "10.0.128.7"
 	node := func(name string, change ...func(*corev1.Node)) corev1.Node {
 		return *legacyNodeOf(name, address, func(n *corev1.Node) {
@@ -118,7 +118,7 @@ func TestTheNodeOfAnOlderOperatorIsFoundByTheAddressOfItsHost(t *testing.T) {
 }
 
 //
-func TestTheNameOfANodePassesToTheNextEntryOfItsHost(t *testing.T) {
+func TestOfFormerEntry_NamePassesToNextEntry(t *testing.T) {
 	instance := func(name, node, key, computer string) v1alpha1.WindowsInstance {
 		i := newClaimant(name, node, key, time.Hour)
 		i.Status.NodeRef.Confirmed = true
@@ -151,7 +151,7 @@ func TestTheNameOfANodePassesToTheNextEntryOfItsHost(t *testing.T) {
 }
 
 //
-func TestTheNameOfAMachineIsItsHostsInWhateverDomain(t *testing.T) {
+func TestNameClaim_MachineNameReservedInAnyDomain(t *testing.T) {
 	machines := []machinev1beta1.Machine{{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: "winworker-1"}}}
 	for name, conflict := range map[string]bool{
 		"winworker-1": true, "winworker-1.corp.example.com": true, "winworker-10.corp.example.com": false, "win.winworker-1": false,

@@ -10,7 +10,7 @@ import (
 )
 
 //
-func TestTheNodeIsNamedAsTheCloudKnowsTheMachine(t *testing.T) {
+func TestOfCloud_ReturnsCloudNameOfMachine(t *testing.T) {
 	addresses := func(names ...string) []corev1.NodeAddress {
 		list := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.128.7"}}
 		for _, name := range names {
@@ -78,7 +78,7 @@ func TestTheNodeIsNamedAsTheCloudKnowsTheMachine(t *testing.T) {
 	}
 }
 
-func TestWhoseNodesTheCloudNames(t *testing.T) {
+func TestIsNamedByCloud_OnlyAWSAndGCP(t *testing.T) {
 	for platform, want := range map[string]bool{"AWS": true, "GCP": true, "Azure": false, "VSphere": false,
 		"Nutanix": false, "None": false, "": false} {
 		if IsNamedByCloud(platform) != want {
@@ -87,7 +87,7 @@ func TestWhoseNodesTheCloudNames(t *testing.T) {
 	}
 }
 
-func TestANodeKeepsItsName(t *testing.T) {
+func TestShouldKeepName_RegisteredNameKept(t *testing.T) {
 	const host, cloud = "ec2amaz-1", "ip-10-0-128-7.ec2.internal"
 	const domain = "ip-10-0-128-7.corp.example"
 	for name, c := range map[string]struct {

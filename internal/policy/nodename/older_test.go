@@ -27,7 +27,7 @@ func legacyNodeOf(name, address string, change func(*corev1.Node)) *corev1.Node 
 func ofMachineAPI(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelBYOH) }
 
 //
-func TestTheNodeOfAnOlderOperatorIsClaimedOnlyByItsOwnHost(t *testing.T) {
+func TestLegacyNode_ClaimedOnlyByItsHost(t *testing.T) {
 	listed := newClaimant("entry", "win", "key-1", time.Hour)
 	machine := newClaimant("winworker-x2k4f", "win", "key-1", time.Hour)
 	machine.Spec.Source.Machine = &v1alpha1.MachineReference{Name: "winworker-x2k4f"}

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-func TestOfTwoClaimsOfOneMomentOneWaitsAndTheOtherGivesWay(t *testing.T) {
+func TestNameClaim_TieOneWaitsOtherRejected(t *testing.T) {
 	a, b := newClaimant("a", "win", "key-1", time.Minute), newClaimant("b", "win", "key-2", time.Minute)
 	first := Grant(Claim{Instance: a, NodeName: "win", Others: []v1alpha1.WindowsInstance{a, b}})
 	second := Grant(Claim{Instance: b, NodeName: "win", Others: []v1alpha1.WindowsInstance{a, b}})
@@ -17,7 +17,7 @@ func TestOfTwoClaimsOfOneMomentOneWaitsAndTheOtherGivesWay(t *testing.T) {
 	}
 }
 
-func TestTwoHostsOfOneImageThatDifferInTheirMachineIDsAreTwo(t *testing.T) {
+func TestNameClaim_MachineIDDistinguishesClones(t *testing.T) {
 	instance, clone := newClaimant("win", "win", "key", time.Minute), newClaimant("clone", "win", "key", time.Hour)
 	clone.Status.Host.MachineID = "another"
 	clone.Status.NodeRef.Confirmed = true
@@ -33,7 +33,7 @@ func TestTwoHostsOfOneImageThatDifferInTheirMachineIDsAreTwo(t *testing.T) {
 	}
 }
 
-func TestANodeOfTwoMachinesIsTakenOverByNone(t *testing.T) {
+func TestLegacyNode_OfTwoMachinesNotAdopted(t *testing.T) {
 	machine := newClaimant("winworker-x2k4f", "win", "key-1", time.Hour)
 	machine.Spec.Source.Machine = &v1alpha1.MachineReference{Name: "winworker-x2k4f"}
 	decision := Grant(Claim{

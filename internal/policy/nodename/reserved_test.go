@@ -22,7 +22,7 @@ var aCluster = nodespec.Cluster{
 }
 
 //
-func TestWhatTheClusterIsReachedByIsNoNodes(t *testing.T) {
+func TestReserved_ClusterAddressesAndNamesRejected(t *testing.T) {
 	for address, message := range map[string]string{
 		"10.9.0.1": "", "192.168.7.3": "", "203.0.113.8": "", "100.64.0.9": "", "fd01::9": "", "2001:db8::1": "",
 		"172.30.0.1": "Services", "fd02::1": "Services", "10.128.0.1": "pods", "10.131.255.255": "pods",
@@ -86,7 +86,7 @@ func TestWhatTheClusterIsReachedByIsNoNodes(t *testing.T) {
 	})
 }
 
-func TestAddressesAtWhichNoHostCanBe(t *testing.T) {
+func TestNoHostAt_ReservedAddresses(t *testing.T) {
 	cluster := nodespec.Cluster{ServiceCIDRs: []string{"172.30.0.0/16", "garbage"}}
 	cluster.Network.HybridClusterNetworks = []string{"10.132.0.0/14"}
 	for address, none := range map[string]bool{
@@ -102,7 +102,7 @@ func TestAddressesAtWhichNoHostCanBe(t *testing.T) {
 	}
 }
 
-func TestNamesOfTheAPIServer(t *testing.T) {
+func TestIsAPIServerName(t *testing.T) {
 	cluster := nodespec.Cluster{APIServerInternalURL: "https://api-int.lab.example.com:6443"}
 	for name, is := range map[string]bool{
 		"api-int.lab.example.com": true, "API-INT.lab.example.com": true, "api.lab.example.com": true,
@@ -118,7 +118,7 @@ func TestNamesOfTheAPIServer(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerWithANameOfItsOwnIsNamed(t *testing.T) {
+func TestIsAPIServerName_CustomName(t *testing.T) {
 	cluster := nodespec.Cluster{APIServerInternalURL: "https://kube.example.com:6443"}
 	if !nodename.IsAPIServerName("KUBE.example.com", cluster) || nodename.IsAPIServerName("api.example.com", cluster) {
 		t.Error("it is taken for another")

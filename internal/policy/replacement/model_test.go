@@ -213,7 +213,7 @@ func isOutdatedNode(m *Machine, n *Node) bool {
 // For any order of events, the policy deletes no Machine that was never configured and no Machine of a set with a
 // failed Machine. It never deletes the last working Machine of a set. Once no other events occur, all Machines are
 // replaced that were configured with another key or that await another version.
-func TestAllMachinesAreReplaced(t *testing.T) {
+func TestNext_ReplacesAllOutdatedMachines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCloud(t)
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {

@@ -168,7 +168,7 @@ func TestNextReplacements(t *testing.T) {
 	})
 }
 
-func TestAMachineThatHasFailedIsLeftToWhoeverRepairsIt(t *testing.T) {
+func TestNext_FailedMachineNotReplaced(t *testing.T) {
 	fleet := fleetOf("a")
 	fleet.Machines[0].Phase = "Failed"
 	if got := Next(fleet, newVersion, newKeyRotation()); len(got.Candidates)+len(got.Waiting)+len(got.NotReplaced) > 0 {

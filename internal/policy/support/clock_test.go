@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-func TestTheClockOfAHost(t *testing.T) {
+func TestSupportClock(t *testing.T) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for sentence, c := range map[string]struct {
 		host     time.Duration // since the operator's request

@@ -41,7 +41,7 @@ const (
 
 // The rows are the tables of the guides, written by hand and not derived from Platforms().
 // D-2, D-8, L-07, L-28
-func TestEveryRowOfTheSupportMatrix(t *testing.T) {
+func TestSupportMatrix_MatchesGuides(t *testing.T) {
 	both := [...]string{never, yes, yes, yes, yes, yes, yes, never, never, update, update, update, yes,
 		never, update, update, yes}
 	only2022 := [...]string{never, never, never, never, never, never, never, never, never, update, update, update, yes,

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestANodesBuildIsJudgedLikeThatOfANewHost(t *testing.T) {
+func TestSupportNode_BuildCheckedLikeNewHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		kernel, platform, message string
 	}{

@@ -138,7 +138,7 @@ func TestSupportCluster(t *testing.T) {
 }
 
 // the lines of the guides, each with a supported cluster and an unsupported one.
-func TestAReleaseLineServesItsMinorVersionAndNoOther(t *testing.T) {
+func TestSupportCluster_LineServesOneMinorVersion(t *testing.T) {
 	guides := []struct {
 		operator      int
 		serves, other string
@@ -171,7 +171,7 @@ func newLine(operator int, minVersion string) ReleaseLine {
 }
 
 // the guide's case, 7.1.0 on OpenShift 4.12, and the case of a future release.
-func TestAReleaseThatNeedsALaterPatchOfTheClusterSaysWhich(t *testing.T) {
+func TestSupportCluster_OldPatchNamesRequiredPatch(t *testing.T) {
 	guide, next := newLine(7, "4.12.3"), newLine(12, "5.0.3")
 	const version, reason = "ClusterVersionUnsupported", v1alpha1.ReasonClusterVersionUnsupported
 	for name, c := range map[string]struct {
@@ -286,7 +286,7 @@ func TestSupportHost(t *testing.T) {
 }
 
 // D-8
-func TestAdviceAboutABuild(t *testing.T) {
+func TestAdvise_OldBuildsNameFix(t *testing.T) {
 	for build, want := range map[string]string{
 		"10.0.17763.1": "direct server return", "10.0.17763.1457": "KB4586793", "10.0.17763.1576": "17763.1577", "10.0.17763.1577": "",
 		"10.0.20348.2581": "", "10.0.20348.2582": "KB5044281", "10.0.20348.2700": "20348.2762", "10.0.20348.2762": "",

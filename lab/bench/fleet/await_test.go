@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-func TestProgressOfAFleet(t *testing.T) {
+func TestProgress_RecordsInstancesInDesiredState(t *testing.T) {
 	p := &progress{isDesired: func(i *v1alpha1.WindowsInstance) bool { return i.Status.Version == "2" },
 		since: map[string]time.Time{}, missing: map[string]*v1alpha1.WindowsInstance{}}
 	at := time.Unix(0, 0)

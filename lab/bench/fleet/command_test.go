@@ -41,7 +41,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-func TestTheLabsNetworkHasAnAddressForEachHost(t *testing.T) {
+func TestNetworkConfig_HasAddressForEachHost(t *testing.T) {
 	config := networkConfig(maxHosts, "lab-controlplane")
 	seen := map[netip.Addr]bool{}
 	for _, address := range config.Addresses {

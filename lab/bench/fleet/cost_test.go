@@ -23,7 +23,7 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-func TestTheTransferIsTheSessionWithTheMostBytes(t *testing.T) {
+func TestTransferSeconds_UsesSessionWithMostBytes(t *testing.T) {
 	at := func(second int, kind fake.Kind, bytes int64) fake.Entry {
 		return fake.Entry{Time: time.Unix(int64(second), 0), Kind: kind, Bytes: bytes}
 	}
@@ -42,7 +42,7 @@ func TestTheTransferIsTheSessionWithTheMostBytes(t *testing.T) {
 	}
 }
 
-func TestPowerShellIsCountedAsAProgram(t *testing.T) {
+func TestIsPowerShell_CountsProgramsOnly(t *testing.T) {
 	for line, want := range map[string]bool{
 		`powershell.exe -NonInteractive -Command "x"`:                                true,
 		`cmd /c "C:\Windows\System32\WindowsPowerShell\v1.0\PowerShell.exe" -File x`: true,
@@ -60,7 +60,7 @@ func TestPowerShellIsCountedAsAProgram(t *testing.T) {
 	}
 }
 
-func TestCostOfAJournal(t *testing.T) {
+func TestCostOf_CountsJournalEntries(t *testing.T) {
 	journal := fake.New(fake.Options{Name: "a", System: fake.WindowsServer2022()}).Journal()
 	before := costOf(journal)
 	for _, e := range []struct {
@@ -83,7 +83,7 @@ func TestCostOfAJournal(t *testing.T) {
 	}
 }
 
-func TestAJoinThatSawNothingIsRejected(t *testing.T) {
+func TestCheckPlausible_JoinWithoutActivityRejected(t *testing.T) {
 	plausible := Phase{Reads: 2, Writes: 2, All: Cost{Connections: 2, Execs: 2, SFTPSessions: 2, Processes: 2, Services: 2}}
 	if err := plausible.checkPlausible(2); err != nil {
 		t.Error(err)
@@ -103,7 +103,7 @@ func TestAJoinThatSawNothingIsRejected(t *testing.T) {
 	}
 }
 
-func TestProcessorTimeAndMemoryOfAProcess(t *testing.T) {
+func TestProcess_ProcessorTimeAndMemory(t *testing.T) {
 	before, err := processorTime(os.Getpid())
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func buildPath(name string) string {
 }
 
 // A small fleet is really measured, for all scenarios, with the programs that `make` builds.
-func TestAFleetIsMeasured(t *testing.T) {
+func TestRun_MeasuresFleet(t *testing.T) {
 	dir := t.TempDir()
 	result, err := Run(t.Context(), Options{
 		Hosts: fleetSize, Scenarios: AllScenarios(), Operator: buildPath("wmco"), Agent: buildPath("wicd.exe"), SizePercent: 100, MaxUnavailable: 2,

@@ -88,7 +88,7 @@ func load(t *testing.T, path string) *kubeletconfig.KubeletConfiguration {
 }
 
 //
-func TestConfigurationIsWhatTheKubeletTakes(t *testing.T) {
+func TestKubeletConfig_AcceptedByKubelet(t *testing.T) {
 	for _, path := range goldenFiles(t, "kubelet.conf") {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
 			config := load(t, path)
@@ -116,7 +116,7 @@ func TestConfigurationIsWhatTheKubeletTakes(t *testing.T) {
 
 // The kubelet fails on an unknown gate or a gate that is locked. The operator embeds the list of gates that can
 // be changed.
-func TestFeatureGatesThatTheOperatorKnowsAreThoseOfTheKubelet(t *testing.T) {
+func TestFeatureGates_MatchKubelet(t *testing.T) {
 	list := filepath.Join(nodespec, "featuregates", minorVersion(t)+".txt")
 	data, err := os.ReadFile(list)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

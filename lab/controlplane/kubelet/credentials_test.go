@@ -10,7 +10,7 @@ import (
 	"k8s.io/kubernetes/pkg/credentialprovider/plugin"
 )
 
-func TestCredentialProviderIsWhatTheKubeletTakes(t *testing.T) {
+func TestCredentialProvider_AcceptedByKubelet(t *testing.T) {
 	programs := t.TempDir()
 	name := "ecr-credential-provider"
 	if runtime.GOOS == "windows" {
@@ -26,7 +26,7 @@ func TestCredentialProviderIsWhatTheKubeletTakes(t *testing.T) {
 	}
 }
 
-func TestCredentialsAreOfferedToTheirRegistries(t *testing.T) {
+func TestPullSecret_CredentialsMatchRegistry(t *testing.T) {
 	credentialprovider.SetPreferredDockercfgPath(filepath.Join(nodespec, "testdata", "registries"))
 	config, err := credentialprovider.ReadDockerConfigFile()
 	if err != nil {

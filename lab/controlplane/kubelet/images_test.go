@@ -103,7 +103,7 @@ func sample(t *testing.T) corev1.Container {
 }
 
 //
-func TestImagesThatLieOnTheHostAreUsedAndPublicOnesPulledWithoutASecret(t *testing.T) {
+func TestImagePull_LocalImageUsedAndPublicNeedsNoSecret(t *testing.T) {
 	container := sample(t)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "win-webserver", UID: "uid"}}
 	for _, path := range goldenFiles(t, "kubelet.conf") {

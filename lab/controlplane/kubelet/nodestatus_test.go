@@ -17,7 +17,7 @@ import (
 
 // The agent writes the condition WindowsConfiguration to the same Node status as the kubelet's own conditions.
 // Each writes from a copy that the other may have changed since, and neither may remove the other's conditions.
-func TestTheKubeletAndTheAgentWriteTheSameStatusAndDoNotFight(t *testing.T) {
+func TestNodeStatus_KubeletAndAgentPreserveConditions(t *testing.T) {
 	const name, condition = "win-a", "WindowsConfiguration"
 	ctx := t.Context()
 	capacity := corev1.ResourceList{}

@@ -11,7 +11,7 @@ import (
 
 // the guide documents which driver the kubelet uses to mount volumes with the name of an in-tree cloud
 // driver.
-func TestTheGuideTellsTheDriversOfInTreeNames(t *testing.T) {
+func TestInTreeVolumes_GuideNamesCSIDrivers(t *testing.T) {
 	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "settings.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 )
 
 // R-090, R-116
-func TestConfigurationIsWhatKubeProxyTakes(t *testing.T) {
+func TestConfig_AcceptedByKubeProxy(t *testing.T) {
 	paths, err := filepath.Glob("../../../internal/nodespec/testdata/*/kube-proxy.conf")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no golden files; %v", err)

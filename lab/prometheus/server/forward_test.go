@@ -97,7 +97,7 @@ func (s *Server) forward(t *testing.T, by time.Duration) {
 	}
 }
 
-func TestTimePassesForSamplesAndRules(t *testing.T) {
+func TestForward_AdvancesSamplesAndRules(t *testing.T) {
 	var broken, repairs atomic.Int64
 	s := run(t, &broken, &repairs)
 	s.await(t, "Broken", rules.StateInactive)

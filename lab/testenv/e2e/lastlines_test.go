@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestWhatAnOperatorLoggedLastIsKept(t *testing.T) {
+func TestLastLines_KeepsMostRecentLog(t *testing.T) {
 	lines := &lastLines{}
 	for i := range maxLines + 5 {
 		lines.newLogger().Info(fmt.Sprintf("line %d", i))

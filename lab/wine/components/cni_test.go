@@ -11,7 +11,7 @@ import (
 )
 
 // The types into which win-overlay decodes the configuration exist on Windows only. R-085
-func TestNetworkConfigurationIsWhatWinOverlayReads(t *testing.T) {
+func TestCNIConfig_AcceptedByWinOverlay(t *testing.T) {
 	ctx := requireWine(t)
 	files := map[string]string{`C:\tests\payload\cni\cni.exe`: buildTests(ctx, t, "cni", ".")}
 	golden := filepath.Join(repository, "internal/nodespec/testdata")
@@ -28,7 +28,7 @@ func TestNetworkConfigurationIsWhatWinOverlayReads(t *testing.T) {
 	if result.ExitCode != 0 || !strings.Contains(result.Stdout, "ok\n") && !strings.Contains(result.Stdout, "PASS") {
 		t.Errorf("%s%s", result.Stdout, result.Stderr)
 	}
-	if !strings.Contains(result.Stdout, "--- PASS: TestPoliciesAreWhatThePluginHandsToWindows") {
+	if !strings.Contains(result.Stdout, "--- PASS: TestPolicies_PassedToWindows") {
 		t.Errorf("the policies were not read: %s", result.Stdout)
 	}
 }

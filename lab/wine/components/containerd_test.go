@@ -38,7 +38,7 @@ disable_tcp_service = false
 )
 
 // The real containerd accepts the files that the operator writes for it, as far as Wine behaves like Windows.
-func TestContainerdTakesItsFiles(t *testing.T) {
+func TestContainerd_AcceptsFiles(t *testing.T) {
 	containerd := buildExecutable(t, "containerd", "containerd.exe")
 	ctx := requireWine(t)
 	mirror := newRegistry(t)

@@ -33,7 +33,7 @@ const (
 // The real windows_exporter runs under Wine with the flags, web configuration and certificate from the
 // operator. The scrape manager of the real Prometheus scrapes it as the ServiceMonitor specifies. wineCollectors
 // lists the collectors that work under Wine. R-087
-func TestTheExporterAnswersPrometheusAndNobodyElse(t *testing.T) {
+func TestExporter_AnswersAuthorizedClientsOnly(t *testing.T) {
 	built, program := buildExecutable(t, "windows_exporter", "windows_exporter.exe"), buildScraper(t)
 	ctx := requireWine(t)
 	serving, clients, otherAuthority := newAuthority(t, "service CA"), newAuthority(t, "clients"), newAuthority(t, "others")
@@ -252,7 +252,7 @@ func startProgram(ctx context.Context, t *testing.T, h *wine.Host, line string) 
 
 // Our rules, our dashboard and the simulated exporter may only name metrics that the real exporter describes in
 // the collectors that the operator enables.
-func TestTheRulesReadWhatTheExporterDescribes(t *testing.T) {
+func TestExporter_DescribesMetricsOfRules(t *testing.T) {
 	spec := specOf(t, nodespec.Registries{})
 	words := serviceArguments(t, spec, nodespec.ServiceExporter)
 	i := slices.Index(words, "--collectors.enabled")

@@ -24,7 +24,7 @@ import (
 // The real kubelet and kube-proxy accept their command lines, configurations, kubeconfig and certificate, as
 // far as Wine behaves like Windows. They run up to the point where Wine lacks support: the pipe of the
 // container runtime, and a cluster.
-func TestKubeletAndKubeProxyTakeTheirFiles(t *testing.T) {
+func TestKubernetes_KubeletAndKubeProxyAcceptFiles(t *testing.T) {
 	for service, test := range map[string]struct{ address, until string }{
 		"kubelet":    {"10.2.0.3", "validate service connection"},
 		"kube-proxy": {"10.2.0.4", "failed to list *v1.Node"},

@@ -9,7 +9,7 @@ import (
 )
 
 //
-func TestTheKubeletFindsTheBuildThatRuntimeClassesSelect(t *testing.T) {
+func TestKubelet_LabelHasBuildOfRuntimeClasses(t *testing.T) {
 	ctx := requireWine(t)
 	program := buildTests(ctx, t, "kubelet", "./labels")
 	for want, c := range map[string]struct {

@@ -28,7 +28,7 @@ const (
 
 // The real kube-log-runner writes a log that another process holds open without FILE_SHARE_DELETE: both Windows
 // and Wine refuse to rename such a file.
-func TestALogIsRotatedWhileAnotherProcessReadsIt(t *testing.T) {
+func TestLogRotation_SucceedsWhileLogIsRead(t *testing.T) {
 	runner, guest := buildExecutable(t, "kube-log-runner", "kube-log-runner.exe"), buildGuest(t)
 	ctx := requireWine(t)
 	in := inputsOf(nodespec.Registries{})

@@ -27,7 +27,7 @@ var notCompared = map[string]string{
 }
 
 // The headers of mingw-w64 are written independently of Microsoft's. Both must agree in each value.
-func TestMingwAndMicrosoftHaveTheSameValues(t *testing.T) {
+func TestHeaders_MingwAndMicrosoftValuesMatch(t *testing.T) {
 	compiler, err := exec.LookPath(standin.Compiler)
 	if err != nil {
 		t.Skipf("SKIPPED: mingw-w64's headers are not compared: %v", standin.ErrNoCompiler)

@@ -297,7 +297,7 @@ func checkPolicies(t *testing.T, network *hcn.HostComputeNetwork) {
 	}
 }
 
-func TestManyAtOnce(t *testing.T) {
+func TestNetworks_ConcurrentEndpointsGetUniqueAddresses(t *testing.T) {
 	removeNetworks(t, "crowd")
 	network, err := newOverlayNetwork("crowd", "10.140.0.0/24", "10.140.0.1").Create()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // The kubelet labels its Node kubernetes.io/os and kubernetes.io/arch with what it was built for, and
 // node.kubernetes.io/windows-build with what is read here: pkg/kubelet/kubelet_node_status_windows.go,
 // getOSSpecificLabels.
-func TestTheKubeletKnowsTheBuildOfWindows(t *testing.T) {
+func TestKubelet_ReportsWindowsBuild(t *testing.T) {
 	info, err := winstats.GetOSInfo()
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func findQuestion(t *testing.T, id string) Question {
 	return Question{}
 }
 
-func TestEachAssumptionIsReliedOnByAFileThatIsThere(t *testing.T) {
+func TestQuestions_AssumptionsNameExistingFiles(t *testing.T) {
 	known := map[string]bool{}
 	for _, q := range All() {
 		if known[q.ID] {

@@ -53,7 +53,7 @@ func requirePayload(t *testing.T, p *payload.Payload, err error) *payload.Payloa
 	return p
 }
 
-func TestAMissingProgramIsExplained(t *testing.T) {
+func TestExplainMissing_NamesReasonForMissingProgram(t *testing.T) {
 	lacks := func(programs ...string) error { return &nodespec.MissingProgramsError{Programs: programs} }
 	hybridOverlay := payload.Absent{Name: "hybrid-overlay-node", Reason: "nobody brought it when the payload was built"}
 	for name, c := range map[string]struct {

@@ -39,7 +39,7 @@ func newRefusingDrainer(refusals map[string]error) Drainer {
 	return Drainer{Clientset: clientset}
 }
 
-func TestAPodThatIsNotEvictedForAnyReasonIsToldWithIt(t *testing.T) {
+func TestPreview_RefusedEvictionHasReason(t *testing.T) {
 	refusals := map[string]error{
 		"goes":    nil,
 		"budgets": apierrors.NewInternalError(errors.New("this pod has more than one PodDisruptionBudget")),
@@ -62,7 +62,7 @@ func TestAPodThatIsNotEvictedForAnyReasonIsToldWithIt(t *testing.T) {
 	}
 }
 
-func TestAPreviewThatIsInterruptedIsNone(t *testing.T) {
+func TestPreview_InterruptionIsError(t *testing.T) {
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	errGone := errors.New("gone")
 	d := newRefusingDrainer(map[string]error{"web-1": errors.New("context canceled")})

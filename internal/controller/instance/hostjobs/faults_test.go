@@ -18,7 +18,7 @@ import (
 var allKinds = []Kind{KindConnect, KindFacts, KindPlan, KindApply, KindVerify, KindCommit, KindRollback, KindRenew, KindReboot,
 	KindFindRemains, KindRestore, KindDrain, KindSign, KindResolve}
 
-func TestAJobOfEachKindEndsAtItsOwnLimit(t *testing.T) {
+func TestRunner_JobEndsAtTimeoutOfKind(t *testing.T) {
 	if len(timeoutByKind) != len(allKinds) {
 		t.Errorf("there are limits of %d kinds, and %d kinds", len(timeoutByKind), len(allKinds))
 	}
@@ -54,7 +54,7 @@ func TestAJobOfEachKindEndsAtItsOwnLimit(t *testing.T) {
 }
 
 // The health probe of the operator reports a job that ignores its limit.
-func TestAJobThatDoesNotEndAtItsLimitIsReported(t *testing.T) {
+func TestRunner_OverdueJobReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, end := newBench(t), make(chan struct{})
 		b.requestJob(listedInstance(), drain, func(context.Context, *Handle) (string, error) {
@@ -74,7 +74,7 @@ func TestAJobThatDoesNotEndAtItsLimitIsReported(t *testing.T) {
 }
 
 // As many jobs panic as there are slots. No slot is lost, and the next job runs at once.
-func TestAPanicKeepsNoSlot(t *testing.T) {
+func TestRunner_PanicReleasesSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, key := newBench(t), Key{KindConnect, "a"}
 		for range maxFirstContacts + 1 {
@@ -96,7 +96,7 @@ func TestAPanicKeepsNoSlot(t *testing.T) {
 
 // The connections of jobs that ignore the end of the operator are closed after shutdownTimeout. The operator waits
 // until all jobs have ended.
-func TestTheEndOfTheOperatorWaitsForJobsOfEachKind(t *testing.T) {
+func TestRunner_ShutdownWaitsForAllJobs(t *testing.T) {
 	for _, kind := range allKinds {
 		for _, heeds := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, which heeds it: %t", kind, heeds), func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-func TestPatchesAreSentWhereTheHostHasWhatTheyAreMadeOf(t *testing.T) {
+func TestPreferPatches_OnlyIfHostHasBaseFile(t *testing.T) {
 	patches := func(to string) []payload.Patch {
 		return map[string][]payload.Patch{"kubelet-3": {
 			{From: "kubelet-2", To: "kubelet-3", SHA256: "small"}, {From: "kubelet-1", To: "kubelet-3", SHA256: "larger"},

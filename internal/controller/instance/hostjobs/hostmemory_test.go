@@ -16,7 +16,7 @@ const maxHeldBytes = 256 << 10
 
 // A host under the control of an attacker sends lines of the maximum length. Hardly any of the content stays in
 // memory.
-func TestWhatAHostileHostSaysHoldsLittleMemory(t *testing.T) {
+func TestBoundFacts_HostileFactsHoldLittleMemory(t *testing.T) {
 	repeated := func(count int, form string) string {
 		parts := make([]string, count)
 		for i := range parts {

@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-func TestStepsCountByTheKindsThatThePlanHas(t *testing.T) {
+func TestStepKind_KindsMatchPlanOperations(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../../../plan/step.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestStepsCountByTheKindsThatThePlanHas(t *testing.T) {
 	}
 }
 
-func TestFactsOfAnHonestHostAreKeptAsTheyAre(t *testing.T) {
+func TestBoundFacts_HonestFactsUnchanged(t *testing.T) {
 	facts := &plan.Facts{Applied: strings.Repeat("a", 64),
 		CloudName: &plan.CloudNameFacts{Name: "ip-10-0-128-7.ec2.internal"}}
 	facts.System.HostName, facts.System.Addresses = "win", []string{"10.0.0.1", "192.168.0.1"}
@@ -58,7 +58,7 @@ func TestFactsOfAnHonestHostAreKeptAsTheyAre(t *testing.T) {
 	boundFacts(nil)
 }
 
-func TestChecksOfAHostileHostAreCut(t *testing.T) {
+func TestBoundResult_HostileChecksTruncated(t *testing.T) {
 	result := &agentapi.Result{}
 	for range 20_000 {
 		result.Checks = append(result.Checks, agentapi.CheckResult{Name: strings.Repeat("n", 5000), Message: "it is\x1b[2J broken\n" + strings.Repeat("m", 5000)})

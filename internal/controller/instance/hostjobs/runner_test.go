@@ -78,7 +78,7 @@ func (b *bench) requestJob(instance *v1alpha1.WindowsInstance, key Key, run func
 
 var drain = Key{KindDrain, "a"}
 
-func TestTheAnswerOfAJobIsForTheNextReconcile(t *testing.T) {
+func TestRunner_ResultReturnedOnceToNextReconcile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, runs := newBench(t), 0
 		run := func(context.Context, *Handle) (string, error) {
@@ -100,7 +100,7 @@ func TestTheAnswerOfAJobIsForTheNextReconcile(t *testing.T) {
 	})
 }
 
-func TestAJobIsNotBegunBeforeItsReconcileIsCommittedAndNoneBesideAnother(t *testing.T) {
+func TestRunner_JobStartsAtCommitAndAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, runs, end := newBench(t), 0, make(chan struct{})
 		run := func(context.Context, *Handle) (string, error) {
@@ -128,7 +128,7 @@ func TestAJobIsNotBegunBeforeItsReconcileIsCommittedAndNoneBesideAnother(t *test
 	})
 }
 
-func TestAPanicOfAJobIsAFailureOfItsHostAlone(t *testing.T) {
+func TestRunner_PanicIsFailureOfJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		run := func(context.Context, *Handle) (string, error) { panic("nil map") }
@@ -140,7 +140,7 @@ func TestAPanicOfAJobIsAFailureOfItsHostAlone(t *testing.T) {
 }
 
 //
-func TestWhatStopsAJob(t *testing.T) {
+func TestRunner_StopsUnwantedJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		instance *v1alpha1.WindowsInstance
 		change   func(*v1alpha1.WindowsInstance)
@@ -207,7 +207,7 @@ func replaceUID(i *v1alpha1.WindowsInstance)   { i.UID = "uid-2" }
 
 // The effect of a job that changes the host is unknown if the reconcile does not use the outcome. A job requested
 // without the outcome must not start.
-func TestWhatIsKnownOfAHostIsForgottenWithTheOutcomeOfAChangeThatNobodyUses(t *testing.T) {
+func TestRunner_UnusedChangeResultClearsHostRecord(t *testing.T) {
 	done := func(context.Context, *Handle) (string, error) { return "", nil }
 	for kind, forgotten := range map[Kind]bool{KindApply: true, KindReboot: true, KindDrain: false, KindVerify: false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestWhatIsKnownOfAHostIsForgottenWithTheOutcomeOfAChangeThatNobodyUses(t *t
 
 // A reconcile may end before the phase that requested the job, because of a conflicting write or an unfinished
 // list.
-func TestAnOutcomeIsKeptForAReconcileThatGetsFurther(t *testing.T) {
+func TestRunner_ResultKeptForLaterReconcile(t *testing.T) {
 	for after, kept := range map[time.Duration]bool{time.Second: true, outcomeTTL: false} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t)
@@ -256,7 +256,7 @@ func TestAnOutcomeIsKeptForAReconcileThatGetsFurther(t *testing.T) {
 	}
 }
 
-func TestNothingIsKeptOfAnIdleHostOrOfOneThatIsGone(t *testing.T) {
+func TestRunner_IdleOrDeletedHostNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		done := func(context.Context, *Handle) (string, error) { return "", nil }
@@ -278,7 +278,7 @@ func TestNothingIsKeptOfAnIdleHostOrOfOneThatIsGone(t *testing.T) {
 	})
 }
 
-func TestNoJobBeginsWhenTheOperatorEnds(t *testing.T) {
+func TestRunner_NoJobStartsAfterShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRunner(remote.NewPool(&remote.Dialer{}), nil, clock.RealClock{})
 		host := r.HostFor(listedInstance())

@@ -11,7 +11,7 @@ import (
 )
 
 // The only programs that the operator runs at the request of a host are agents in the agent directory.
-func TestPathOfAFormerAgent(t *testing.T) {
+func TestAgentPath_AcceptsDigestOnly(t *testing.T) {
 	own := `C:\k\wicd\000000000000\wicd.exe`
 	sum := strings.Repeat("0123456789abcdef", 4)
 	for name, c := range map[string]struct{ named, want string }{
@@ -28,7 +28,7 @@ func TestPathOfAFormerAgent(t *testing.T) {
 	}
 }
 
-func TestTransferred(t *testing.T) {
+func TestFormatTransfer(t *testing.T) {
 	for name, c := range map[string]struct {
 		done, total, sent int64
 		in                time.Duration
@@ -49,7 +49,7 @@ func TestTransferred(t *testing.T) {
 
 // A transfer resumes only with an identical archive, so the choice of patches must not depend on the
 // interruption.
-func TestAFailureOnTheWayForgetsTheHost(t *testing.T) {
+func TestHandleFailure_ClearsFactsOfHost(t *testing.T) {
 	h := &Host{Known: Known{Agent: `C:\k\wicd\0123\wicd.exe`, Facts: &plan.Facts{}}}
 	h.HandleFailure(v1alpha1.ConditionInstalled, errors.New("the connection was lost"))
 	if h.Agent != "" || h.Facts != nil {

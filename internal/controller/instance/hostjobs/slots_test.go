@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-func TestAHostThatTakesLongMovesOutOfTheWay(t *testing.T) {
+func TestAcquireSlot_SlowHostMovesToLateSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limit, late := semaphore.NewWeighted(1), semaphore.NewWeighted(1)
 		slow, err := acquireSlot(t.Context(), limit, late, time.Minute, clock.RealClock{}, func() { t.Error("the first one waits") })
@@ -39,7 +39,7 @@ func TestAHostThatTakesLongMovesOutOfTheWay(t *testing.T) {
 	})
 }
 
-func TestWhichHostsTakeASlot(t *testing.T) {
+func TestClassOf_SlotDependsOnHistoryOfHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind    Kind
 		wasNode bool
@@ -61,7 +61,7 @@ func TestWhichHostsTakeASlot(t *testing.T) {
 }
 
 // A host that accepts logins and then stalls needs a slot for failed hosts at each attempt.
-func TestAConnectionDoesNotMakeUpForAFailure(t *testing.T) {
+func TestClassOf_LoginDoesNotClearFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		var classes []class

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/metrics"
 )
 
-func TestPatchesAndWholeFilesAreCountedApart(t *testing.T) {
+func TestCountSent_PatchesCountedSeparately(t *testing.T) {
 	sent := func(form string) float64 { return testutil.ToFloat64(metrics.FilesSent.Of(form)) }
 	files, patches := sent(metrics.FullFile), sent(metrics.Patch)
 	countSent([]string{"kubelet-3", "proxy-3", "cni-3"}, []string{"small", "proxy-3", "cni-3"})

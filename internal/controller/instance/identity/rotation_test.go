@@ -11,7 +11,7 @@ import (
 
 // The operator reads a host's certificate report with each inspection, and a host can cause inspections at
 // will. R-131
-func TestAHostCannotHaveItsCertificateRenewedAsOftenAsItLikes(t *testing.T) {
+func TestRecordReported_HostCannotForceRenewals(t *testing.T) {
 	const name = "cloud-node-manager"
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	spec := nodespec.NodeSpec{Identities: []nodespec.Identity{{Name: name}}}

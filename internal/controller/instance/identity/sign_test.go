@@ -16,7 +16,7 @@ import (
 )
 
 // The name of a MachineSet may have 63 characters, and the names of its Machines have six more.
-func TestTheLabelOfARequestTakesEveryNameOfAMachine(t *testing.T) {
+func TestLabelOf_ValidForLongNames(t *testing.T) {
 	long := strings.Repeat("x", 63)
 	for name, c := range map[string]struct{ instance, want string }{
 		"a name that fits stays as it is":               {"winworker-x2k4f", "winworker-x2k4f"},
@@ -36,7 +36,7 @@ func TestTheLabelOfARequestTakesEveryNameOfAMachine(t *testing.T) {
 	}
 }
 
-func TestARefusedRequestIsReportedForItsFault(t *testing.T) {
+func TestRefuseRequest_MissingRequestIsNotSuspicious(t *testing.T) {
 	identity := nodespec.Identity{CommonName: "system:node:win-1", Organization: "system:nodes"}
 	for name, c := range map[string]struct {
 		request   string
@@ -54,7 +54,7 @@ func TestARefusedRequestIsReportedForItsFault(t *testing.T) {
 	}
 }
 
-func TestASignatureIsLookedForOnTheOperatorsClockAndOnlySoLong(t *testing.T) {
+func TestPollUntil_UsesClockAndEndsAtTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ticking, polls, ended := clocktesting.NewFakeClock(time.Now()), 0, make(chan error, 1)
 		signer := Signer{Clock: ticking}

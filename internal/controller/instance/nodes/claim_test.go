@@ -23,7 +23,7 @@ import (
 
 // All instances and Machines are listed in shared requests that take seconds. A certificate must not be
 // signed based on a Node that was read before them.
-func TestAClaimHasTheNodeThatRegistersWhileInstancesAndMachinesAreListed(t *testing.T) {
+func TestClaim_HasNodeRegisteredDuringLists(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
 		machinev1beta1.Install(scheme)); err != nil {

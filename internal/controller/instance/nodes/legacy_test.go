@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-func TestWhatAnOlderOperatorHasWrittenOnANodeGoesWhenItIsUpToDate(t *testing.T) {
+func TestDropLegacyMarks_KeepsFieldsOfUser(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Annotations: map[string]string{v1alpha1.AnnotationVersion: "10.19.0-1a2b3c4",
 			v1alpha1.AnnotationDesiredVersion: "10.19.0-1a2b3c4", v1alpha1.AnnotationPubKeyHash: "hash"},
@@ -32,7 +32,7 @@ func TestWhatAnOlderOperatorHasWrittenOnANodeGoesWhenItIsUpToDate(t *testing.T) 
 	}
 }
 
-func TestWhoseCordonANodeOfAnOlderOperatorHas(t *testing.T) {
+func TestAdoptCordon_UserCordonNotAdopted(t *testing.T) {
 	for name, c := range map[string]struct {
 		locked, unschedulable, operators bool
 	}{

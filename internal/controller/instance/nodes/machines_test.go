@@ -22,7 +22,7 @@ func (a answer) Get(context.Context, client.ObjectKey, client.Object, ...client.
 	return a.err
 }
 
-func TestAMachineIsGoneOnlyIfTheAPIServerServesMachines(t *testing.T) {
+func TestMachines_MissingOnlyIfAPIServesMachines(t *testing.T) {
 	resource := schema.GroupResource{Group: machinev1beta1.GroupVersion.Group, Resource: "machines"}
 	instance := &v1alpha1.WindowsInstance{}
 	instance.Spec.Source.Machine = &v1alpha1.MachineReference{Name: "win-1"}

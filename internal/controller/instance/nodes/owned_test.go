@@ -9,7 +9,7 @@ import (
 
 // The kubelet registers with the labels and taint of nodespec, and the operator preserves them. Other
 // components depend on these names.
-func TestLabelsAndTaintOfANodeHaveTheNamesOfTheAPI(t *testing.T) {
+func TestOwnedFields_LabelsAndTaintMatchAPI(t *testing.T) {
 	labels := nodespec.NodeLabels(true)
 	if len(labels) != 2 || labels["node.openshift.io/os_id"] != "Windows" || labels["windowsmachineconfig.openshift.io/byoh"] != "true" {
 		t.Errorf("labels of a listed host are %v", labels)

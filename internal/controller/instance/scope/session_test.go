@@ -9,7 +9,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // The pool closes an idle connection long before a wait for a Node or a subnet may end. The limit of the wait
 // must hold regardless.
-func TestAWaitGoesOnWhenItsConnectionIsGone(t *testing.T) {
+func TestWaitingSince_KeepsStartOfSameWait(t *testing.T) {
 	s := &Session{}
 	start := s.WaitingSince("the Node to report Ready", noon)
 	if again := s.WaitingSince("the Node to report Ready", noon.Add(time.Minute)); !again.Equal(start) {

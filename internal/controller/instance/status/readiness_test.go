@@ -11,7 +11,7 @@ import (
 
 // Other nodes follow when the first node of a version has worked for some time. That time begins when the host
 // becomes up to date, not when the kubelet starts.
-func TestReadinessBeginsAnewWhenTheHostComesUpToDate(t *testing.T) {
+func TestComputeReadiness_RestartsWhenUpToDate(t *testing.T) {
 	const ready, upToDate = v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate
 	for _, c := range []struct {
 		name  string

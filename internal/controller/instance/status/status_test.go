@@ -32,7 +32,7 @@ func statusAfter(status v1alpha1.WindowsInstanceStatus, passed []string,
 	return status
 }
 
-func TestSummarizeSetsEveryConditionOnEveryPass(t *testing.T) {
+func TestSummarize_SetsEveryCondition(t *testing.T) {
 	unreachable := &result.Result{Condition: v1alpha1.ConditionReachable, Reason: "Unreachable",
 		Message: "connection refused", NextAction: "Start sshd."}
 
@@ -83,7 +83,7 @@ func TestSummarizeSetsEveryConditionOnEveryPass(t *testing.T) {
 	})
 }
 
-func TestProgressIsWrittenAsOftenAsAPersonLooks(t *testing.T) {
+func TestIsProgressDue_EveryFiveSeconds(t *testing.T) {
 	for name, c := range map[string]struct {
 		last time.Time
 		want bool
@@ -105,7 +105,7 @@ func TestProgressIsWrittenAsOftenAsAPersonLooks(t *testing.T) {
 }
 
 // A host may wait for a slot, drain or collect facts for minutes, without a second report.
-func TestAStepOfTheOperatorsOwnIsWrittenAtOnce(t *testing.T) {
+func TestProgress_OperatorStepWrittenAtOnce(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func withInstance(t *testing.T) (client.WithWatch, *v1alpha1.WindowsInstance) {
 }
 
 // An operator that is no longer the leader must not write a decision from before another operator's write.
-func TestAStatusThatWasDecidedOnAnOlderVersionIsNotWritten(t *testing.T) {
+func TestWrite_StaleStatusNotWritten(t *testing.T) {
 	api, instance := withInstance(t)
 	w := Writer{Client: api, Clock: clocktesting.NewFakePassiveClock(noon), Namespace: "wmco"}
 	begin := func(summary string) *scope.Scope {
@@ -186,7 +186,7 @@ func TestAStatusThatWasDecidedOnAnOlderVersionIsNotWritten(t *testing.T) {
 }
 
 // The API server stores whole seconds.
-func TestWhatIsWrittenAlreadyIsNotWrittenAgain(t *testing.T) {
+func TestWrite_UnchangedStatusNotWritten(t *testing.T) {
 	api, instance := withInstance(t)
 	writes := 0
 	counting := interceptor.NewClient(api, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string,
@@ -208,7 +208,7 @@ func TestWhatIsWrittenAlreadyIsNotWrittenAgain(t *testing.T) {
 	}
 }
 
-func TestTheProgressOfAllHostsTogetherIsWrittenSoOftenAndNoMoreOften(t *testing.T) {
+func TestProgressLimiter_LimitsWritesOfAllHosts(t *testing.T) {
 	pace, clock := &ProgressLimiter{}, clocktesting.NewFakePassiveClock(noon)
 	written := func() (count int) {
 		for range 200 {
@@ -229,7 +229,7 @@ func TestTheProgressOfAllHostsTogetherIsWrittenSoOftenAndNoMoreOften(t *testing.
 
 // A regression: of thirty hosts that waited for minutes, five exhausted the write limit, and the others seemed to
 // be restarting.
-func TestNoHostsStatusIsOlderThanAMinuteWhileOthersAreWritten(t *testing.T) {
+func TestProgress_WrittenAtMaxAgeDespiteLimit(t *testing.T) {
 	api, instance := withInstance(t)
 	clock := clocktesting.NewFakePassiveClock(noon)
 	w := Writer{Client: api, Clock: clock, ProgressLimiter: &ProgressLimiter{}}

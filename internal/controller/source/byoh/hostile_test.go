@@ -20,7 +20,7 @@ import (
 const maxNoteLength = 1024
 
 // R-058, R-062: for any content of the list, each entry is a host or a reported fault, and delays no other entry.
-func TestWhateverIsInTheListHoldsUpNobody(t *testing.T) {
+func TestDesiredInstances_AnyEntryBlocksNoOther(t *testing.T) {
 	// The keys that the API server accepts in a ConfigMap.
 	key := rapid.StringMatching(`[-._a-zA-Z0-9]{1,253}`)
 	value := rapid.OneOf(rapid.String(), rapid.Map(rapid.String(), func(user string) string { return "username=" + user }),
@@ -68,7 +68,7 @@ func manyEntries(n int) map[string]string {
 	return entries
 }
 
-func TestAListOfThousandsIsTakenUpToABound(t *testing.T) {
+func TestLimitCreations_BoundsNumberOfHosts(t *testing.T) {
 	listed, _ := desiredInstances("wmco", map[string]string{"zzz.example.com": "username=core",
 		"gone.example.com": "username=core"})
 	entries := manyEntries(5000)
@@ -97,7 +97,7 @@ func TestAListOfThousandsIsTakenUpToABound(t *testing.T) {
 	}
 }
 
-func TestThousandsOfFaultsAreToldInAFewEvents(t *testing.T) {
+func TestReportFaults_ManyFaultsInFewEvents(t *testing.T) {
 	recorder := events.NewFakeRecorder(10_000)
 	r := &Reconciler{Namespace: "wmco", Events: recorder}
 	entries := manyEntries(5000)

@@ -8,7 +8,7 @@ import (
 )
 
 // each valid entry becomes an instance; a malformed entry is reported and delays no other entry.
-func TestEntriesBecomeInstances(t *testing.T) {
+func TestDesiredInstances_OneForEachEntry(t *testing.T) {
 	instances, faults := desiredInstances("wmco", map[string]string{
 		"10.1.42.1":            "username=Administrator",
 		"instance.example.com": "username=core\n",
@@ -38,7 +38,7 @@ func TestEntriesBecomeInstances(t *testing.T) {
 	}
 }
 
-func TestChanges(t *testing.T) {
+func TestDiffInstances_ChangesFollowList(t *testing.T) {
 	listed := func(entries map[string]string) []v1alpha1.WindowsInstance {
 		instances, _ := desiredInstances("wmco", entries)
 		return instances

@@ -32,7 +32,7 @@ func collidingKeys(t *testing.T) (first, second string) {
 }
 
 //
-func TestTwoKeysWhoseNamesCollideAreTwoHosts(t *testing.T) {
+func TestReconcile_CollidingKeysAreTwoHosts(t *testing.T) {
 	first, second := collidingKeys(t)
 	entries := map[string]string{first: "username=core", second: "username=core"}
 	names := func(l *list) map[string]string {
@@ -86,7 +86,7 @@ func TestTwoKeysWhoseNamesCollideAreTwoHosts(t *testing.T) {
 }
 
 // A foreign instance for a key that already has an instance must not become a second node.
-func TestASecondInstanceOfAKeyIsRemoved(t *testing.T) {
+func TestReconcile_SecondInstanceOfKeyRemoved(t *testing.T) {
 	l := newList(t, 1)
 	for _, name := range []string{"aaa", "zzz"} {
 		second := l.listInstances()[0].DeepCopy()

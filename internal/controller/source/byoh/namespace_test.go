@@ -17,7 +17,7 @@ import (
 )
 
 //
-func TestAListThatGoesWithItsNamespaceGivesNoHostBack(t *testing.T) {
+func TestReconcile_NamespaceDeletionRemovesNoHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		deleted bool
 		want    v1alpha1.DesiredState

@@ -145,7 +145,7 @@ func (l *list) expectEvents(want string, times int) {
 }
 
 // D-12
-func TestAListThatIsAbsentForAMomentGivesNoHostBack(t *testing.T) {
+func TestRemovals_BriefListAbsenceRemovesNoHost(t *testing.T) {
 	t.Run("deleted and made again, it changes nothing", func(t *testing.T) {
 		l := newList(t, 3)
 		l.deleteConfigMap()
@@ -198,7 +198,7 @@ func TestAListThatIsAbsentForAMomentGivesNoHostBack(t *testing.T) {
 }
 
 //
-func TestAFewHostsAreRemovedAtOnce(t *testing.T) {
+func TestRemovals_FewHostsRemovedAtOnce(t *testing.T) {
 	for name, c := range map[string]struct{ hosts, left int }{
 		"half of the hosts":    {10, 5},
 		"the only host":        {1, 0},
@@ -219,7 +219,7 @@ func TestAFewHostsAreRemovedAtOnce(t *testing.T) {
 }
 
 // R-064, D-12
-func TestMostHostsAreRemovedAfterAMinute(t *testing.T) {
+func TestRemovals_MostHostsRemovedAfterDelay(t *testing.T) {
 	t.Run("an event says so, once", func(t *testing.T) {
 		l := newList(t, 10)
 		l.writeEntries(hostEntries(1, 4))
@@ -309,7 +309,7 @@ func TestMostHostsAreRemovedAfterAMinute(t *testing.T) {
 }
 
 // Any client that may label instances can remove the source label.
-func TestAnInstanceWithoutItsLabelIsStillTheLists(t *testing.T) {
+func TestReconcile_UnlabeledInstanceStillManaged(t *testing.T) {
 	l := newList(t, 2)
 	unlabel := func(key string) {
 		for _, instance := range l.listInstances() {

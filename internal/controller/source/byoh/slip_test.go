@@ -2,7 +2,7 @@ package byoh
 
 import "testing"
 
-func TestASlipInAnEntryDoesNotTakeTheWayToAHostThatIsANode(t *testing.T) {
+func TestDiffInstances_FaultyEntryChangesNoInstance(t *testing.T) {
 	present, _ := desiredInstances("wmco", map[string]string{"10.0.0.1": "username=a"})
 	slipped, faults := desiredInstances("wmco", map[string]string{"10.0.0.1": "user=a"})
 	if len(faults) != 1 {

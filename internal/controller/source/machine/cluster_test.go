@@ -454,7 +454,7 @@ func writesOfTheOperator(t *testing.T) map[string]int {
 }
 
 // A change that was decided for an instance must not affect a later instance with the same name.
-func TestAChangeReachesOnlyTheInstanceThatItWasDecidedFor(t *testing.T) {
+func TestChange_AppliesToItsInstanceOnly(t *testing.T) {
 	s := newStage(t)
 	former := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: "reused"},
 		Spec: v1alpha1.WindowsInstanceSpec{Address: "10.1.42.7", Username: "Administrator", DesiredState: v1alpha1.DesiredStateNode,

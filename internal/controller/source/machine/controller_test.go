@@ -265,7 +265,7 @@ func TestReconcile(t *testing.T) {
 
 // An instance that is created for an existing node, or with a changed host address, must not get an address of the
 // pod network.
-func TestAnAddressInThePodNetworkIsNotTheHosts(t *testing.T) {
+func TestReconcile_PodNetworkAddressNotUsed(t *testing.T) {
 	b := newBench(t, newWindowsMachine("win", withAddresses(internalIP("10.132.4.2"), internalIP("10.0.0.7"))))
 	b.podNetworks = []string{"10.132.0.0/14"}
 	b.mustReconcile()

@@ -99,7 +99,7 @@ func expectNoChange(t *testing.T, machines []*machinev1beta1.Machine, present ..
 }
 
 //
-func TestAMachineGetsAnInstance(t *testing.T) {
+func TestDiffInstances_CreatesInstanceForProvisionedMachine(t *testing.T) {
 	for name, test := range map[string]struct {
 		machine *machinev1beta1.Machine
 		want    bool
@@ -143,7 +143,7 @@ func TestAMachineGetsAnInstance(t *testing.T) {
 	}
 }
 
-func TestAnInstanceIsMadeLikeItsMachine(t *testing.T) {
+func TestDiffInstances_InstanceCreatedFromMachine(t *testing.T) {
 	worker := map[string]string{"node-role.kubernetes.io/worker": "", "disk": "fast"}
 	machine := newWindowsMachine("win-abcde", func(m *machinev1beta1.Machine) {
 		m.Spec.Labels = worker
@@ -191,7 +191,7 @@ func TestAnInstanceIsMadeLikeItsMachine(t *testing.T) {
 	})
 }
 
-func TestTheAddress(t *testing.T) {
+func TestHostAddress(t *testing.T) {
 	for name, test := range map[string]struct {
 		present   string
 		addresses []corev1.NodeAddress
@@ -228,7 +228,7 @@ func TestTheAddress(t *testing.T) {
 	}
 }
 
-func TestAnInstanceFollowsItsMachine(t *testing.T) {
+func TestDiffInstances_InstanceFollowsMachine(t *testing.T) {
 	present := instanceOf("AWS", newWindowsMachine("a"))
 
 	t.Run("an unchanged Machine changes nothing", func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestAnInstanceFollowsItsMachine(t *testing.T) {
 }
 
 //
-func TestAnInstanceIsLeftAlone(t *testing.T) {
+func TestDiffInstances_UnmanagedByStateOfMachine(t *testing.T) {
 	present := instanceOf("AWS", newWindowsMachine("a"))
 	for name, test := range map[string]struct {
 		edits  []edit
@@ -329,7 +329,7 @@ func TestAnInstanceIsLeftAlone(t *testing.T) {
 	})
 }
 
-func TestAnInstanceGoesWithItsMachine(t *testing.T) {
+func TestDiffInstances_InstanceRemovedWithMachine(t *testing.T) {
 	present := instanceOf("AWS", newWindowsMachine("a"))
 
 	t.Run("a Machine that is gone takes its instance along, once", func(t *testing.T) {
@@ -365,7 +365,7 @@ func TestAnInstanceGoesWithItsMachine(t *testing.T) {
 	})
 }
 
-func TestHostsOfTheConfigMapAreNotTouched(t *testing.T) {
+func TestDiffInstances_ListedHostNotChanged(t *testing.T) {
 	host := v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a",
 			Labels: map[string]string{v1alpha1.LabelSource: v1alpha1.SourceConfigMap}},
@@ -393,7 +393,7 @@ func TestHostsOfTheConfigMapAreNotTouched(t *testing.T) {
 	})
 }
 
-func TestAThousandMachinesAreOnePass(t *testing.T) {
+func TestDiffInstances_ThousandMachinesAtOnce(t *testing.T) {
 	var machines []*machinev1beta1.Machine
 	var present []v1alpha1.WindowsInstance
 	for i := range 1000 {
@@ -413,7 +413,7 @@ func TestAThousandMachinesAreOnePass(t *testing.T) {
 	expectNoChange(t, machines, present...)
 }
 
-func TestOnlyWhatIsLookedAtMatters(t *testing.T) {
+func TestMachineView_UnreadFieldsIgnored(t *testing.T) {
 	updates := queue.Changed(newMachineView)
 	for name, test := range map[string]struct {
 		edit edit

@@ -150,7 +150,7 @@ func TestUpgradeStrategy(t *testing.T) {
 	})
 }
 
-func TestOnlyTheAnnotationOfAMachineSetMatters(t *testing.T) {
+func TestStrategyAnnotation_OtherFieldsIgnored(t *testing.T) {
 	updates := queue.Changed(strategyAnnotation)
 	for name, test := range map[string]struct {
 		after *machinev1beta1.MachineSet

@@ -20,7 +20,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 // A controller of controller-runtime starts only when all kinds in the manager's cache have been read, and the
 // operator ends if this takes two minutes.
-func TestMachinesThatCannotBeReadHoldUpNoController(t *testing.T) {
+func TestController_UnreadableMachinesBlockNoController(t *testing.T) {
 	var readable atomic.Bool
 	s := newStageWith(t, func(api http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {

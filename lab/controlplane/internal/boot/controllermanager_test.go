@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/controlplane/internal/pki"
 )
 
-func TestHowLongANodeMayBeSilent(t *testing.T) {
+func TestControllerManagerArgs_NodeGracePeriodOnlyIfSet(t *testing.T) {
 	const anHour = "--node-monitor-grace-period=1h0m0s"
 	creds := &Credentials{Authorities: &pki.Authorities{Server: &pki.CA{}, CSRSigner: &pki.CA{}}}
 	for given, want := range map[time.Duration]bool{0: false, time.Hour: true} {

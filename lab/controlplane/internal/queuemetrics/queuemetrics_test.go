@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/controlplane/internal/queuemetrics"
 )
 
-func TestQueuesHaveNoMetrics(t *testing.T) {
+func TestQueueMetrics_Disabled(t *testing.T) {
 	if queuemetrics.Disabled() {
 		t.Fatal("Kubernetes has set its provider before queuemetrics has looked at it, or not at all")
 	}
