@@ -110,6 +110,9 @@ func TestSettings_PodDisruptionDocumented(t *testing.T) {
 	}
 }
 
+// kubernetes is the minor version of Kubernetes of the documented nodes.
+const kubernetes = "1.36"
+
 func newInputs(t *testing.T) nodespec.Inputs {
 	t.Helper()
 	logs, err := nodespec.ParseLogSettings("", "", "")
@@ -132,6 +135,7 @@ func newInputs(t *testing.T) nodespec.Inputs {
 		payload = append(payload, c)
 	}
 	return nodespec.Inputs{
+		Kubernetes: kubernetes,
 		Cluster: nodespec.Cluster{
 			Platform: "Azure", Version: "5.0.1", APIServerInternalURL: "https://api-int.lab.example.com:6443",
 			APIServerCA: "API server", KubeletClientCA: "kubelet's clients", ServiceCIDRs: []string{"172.30.0.0/16"},

@@ -297,7 +297,7 @@ func TestVerifiedTables(t *testing.T) {
 	}
 	got := verifiedTables(exampleBehaviors(), columns)
 	for _, want := range []string{
-		"- Wine: run on Windows Server 2022\n- Windows: **not yet run there**\n",
+		"- Wine: run on Windows Server 2022\n- Windows: **not run yet**\n",
 		"| `Files.Write` | 1 verified, 1 not run | 2 not run |\n",
 		"| `Tree.Symlink` | 1 fake only | 1 not run |\n",
 		"| fake only | Wine has no links | `Tree.Symlink` |\n",

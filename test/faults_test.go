@@ -95,10 +95,10 @@ func faultCases(agentBytes int64) []faultCase {
 			next: v1alpha1.AnnotationAcceptHostKey},
 		{fault: winhost.FillDisk, host: "disk-full-for-the-agent", step: fake.KindSFTP, timeout: remote.DefaultSFTPStallTimeout,
 			parameters: &winhost.Parameters{Bytes: 64 << 10},
-			condition:  v1alpha1.ConditionReachable, reason: "FillDisk", words: "drive C: has no space for", next: "Free space"},
+			condition:  v1alpha1.ConditionReachable, reason: "DiskFull", words: "drive C: has no space for", next: "Free space"},
 		{fault: winhost.FillDisk, host: "disk-full-for-the-payload", step: fake.KindExec, timeout: remote.DefaultSFTPStallTimeout,
 			parameters: &winhost.Parameters{Bytes: 2*agentBytes + 512<<10}, // the agent is stored twice: uploaded, and installed
-			condition:  v1alpha1.ConditionInstalled, reason: "FillDisk", words: "C:", next: retriesAt},
+			condition:  v1alpha1.ConditionInstalled, reason: "DiskFull", words: "C:", next: retriesAt},
 		{fault: winhost.FailServiceStart, step: fake.KindExec, timeout: timeouts.ServiceStartTimeout,
 			condition: v1alpha1.ConditionInstalled, reason: "ServiceFailed", words: "containerd", next: retriesAt},
 		{fault: winhost.BashDefaultShell, step: winhost.KindCommand, timeout: remote.DefaultHelloTimeout,

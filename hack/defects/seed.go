@@ -25,8 +25,8 @@ func newSeeder(root string) *seeder {
 	return &seeder{root: root, tree: filepath.Join(root, "build", "defects")}
 }
 
-// seedDefect applies a defect, runs the tests that must fail, and returns the verdict. why is appended to the printed
-// line.
+// seedDefect applies a defect, runs the tests that must fail, and returns the verdict. The returned reason is appended
+// to the printed line.
 func (s *seeder) seedDefect(ctx context.Context, r row, baseline testRun) (v verdict, reason string) {
 	if problem := baseline.mustPass(r.Fails); problem != "" {
 		return broken, ": without the defect, " + problem

@@ -29,6 +29,8 @@ func readSources(root string) (sources, error) {
 			return err
 		case entry.IsDir() && slices.Contains(skippedDirectories, entry.Name()):
 			return fs.SkipDir
+		case entry.Type() == fs.ModeSymlink:
+			return nil // the file itself is in the tree too
 		}
 		switch filepath.Ext(name) {
 		case ".go":

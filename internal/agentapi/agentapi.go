@@ -130,7 +130,7 @@ const (
 	ReasonAgentBusy        Reason = "AgentBusy"        // another agent command runs on the host
 	ReasonInvalidInput     Reason = "InvalidInput"     // flags or input file are wrong
 	ReasonStepFailed       Reason = "StepFailed"       // a step of the plan failed
-	ReasonDiskFull         Reason = "FillDisk"         // the system volume is full
+	ReasonDiskFull         Reason = "DiskFull"         // the system volume is full
 	ReasonServiceFailed    Reason = "ServiceFailed"    // a service does not start or stop
 	ReasonPayloadCorrupted Reason = "PayloadCorrupted" // a transferred file has a wrong content
 	ReasonSpecNotFound     Reason = "SpecNotFound"     // the host lacks the NodeSpec that the command needs

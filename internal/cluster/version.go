@@ -10,8 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// readVersion reads the OpenShift version for which nodes are configured: the oldest version that the API servers may
-// still have, because a kubelet must not be newer than an API server.
+// readVersion reads the OpenShift version of the nodes: the oldest version that an API server may still have, because a
+// kubelet must not be newer than an API server.
 func readVersion(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	const id = "ClusterVersion version"
 	object := &configv1.ClusterVersion{}

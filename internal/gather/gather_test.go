@@ -154,7 +154,7 @@ func TestSummary_CountsSelectedHosts(t *testing.T) {
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()
 	command := &command{Access: cmdutil.New(streams, clock.RealClock{})}
 	failed := fleet.Instance{}
-	failed.Name, failed.Status.Summary = "win-1", "FillDisk"
+	failed.Name, failed.Status.Summary = "win-1", "DiskFull"
 	g := &gatherer{collection: &collection{files: 5, missing: []string{"a: no"}}}
 	if err := command.printSummary(g, "case.tar.gz", fleet.Fleet{Instances: []fleet.Instance{failed, failed}}, 1); err != nil {
 		t.Fatal(err)

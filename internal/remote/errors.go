@@ -29,7 +29,7 @@ const (
 	ReasonAgentTimedOut        Reason = "AgentTimedOut"        // a running agent command reported nothing for too long
 	ReasonAgentExited          Reason = "AgentExited"          // an agent command ended without an answer
 	ReasonTransferFailed       Reason = "TransferFailed"       // a file could not be transferred
-	ReasonDiskFull             Reason = "FillDisk"             // the host's volume has no free space
+	ReasonDiskFull             Reason = "DiskFull"             // the host's volume has no free space
 	ReasonRemovalIncomplete    Reason = "RemovalIncomplete"    // some files could not be deleted
 )
 

@@ -16,7 +16,7 @@ type Fault struct {
 	Delay time.Duration
 	Hold  bool
 	// ListsAt is a resource version; "" for none. Lists that may come from a cache return the state at this
-	// version. See lagging.go.
+	// version. See stalelist.go.
 	ListsAt string
 	// Refuse closes the connection of each request and ends all watches.
 	Refuse bool

@@ -107,7 +107,7 @@ func (l *lab) resolveFailures(ctx context.Context) error {
 	return nil
 }
 
-// findMissing reads the current state, and compares it with the desired state. given is true if the API server has
+// findMissing reads the current state, and compares it with the desired state. retry is true if the API server has
 // reached the desired state, and only hosts differ from their original state.
 func (l *lab) findMissing(ctx context.Context) (missing []string, retry bool, err error) {
 	in := client.InNamespace(l.Namespace())

@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// runAction performs an action. turn is the number of previous runs.
+// runAction performs an action.
 func (l *lab) runAction(ctx context.Context, action Action) error {
 	run := l.runsByAction[action]
 	l.runsByAction[action]++

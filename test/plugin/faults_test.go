@@ -21,7 +21,7 @@ func TestFailingHosts_ReportedWithReasonAndRemedy(t *testing.T) {
 	}{
 		{winhost.RefuseConnection, "Unreachable", "refused", true},
 		{winhost.RejectKey, "AuthenticationFailed", "authorized_keys", true},
-		{winhost.FillDisk, "FillDisk", "has no space for", true},
+		{winhost.FillDisk, "DiskFull", "has no space for", true},
 		{winhost.BashDefaultShell, "ShellUnsupported", "DefaultShell", true},
 		{winhost.AgentBlocked, "AgentBlocked", "AppLocker", true},
 		{winhost.FailServiceStart, "ServiceFailed", "containerd", false},

@@ -72,7 +72,7 @@ func (r *Reporter) reportSupport(ctx context.Context, s supportState) error {
 	err := r.reported.Emit(ctx, r.live, r.namespace, r.events, s.reason, s.reason == v1alpha1.ReasonSucceeded, func(operator *appsv1.Deployment) recorder.Event {
 		switch {
 		case s.reason == v1alpha1.ReasonClusterVersionUntested:
-			return recorder.Warning(operator, nil, s.reason, "CheckCluster", s.message)
+			return recorder.Warning(operator, nil, v1alpha1.ReasonClusterVersionUntested, "CheckCluster", s.message)
 		case s.supported:
 			return recorder.Normal(operator, nil, operatorcondition.ClusterSupported, "CheckCluster", s.message)
 		}

@@ -9,8 +9,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/winstats"
 )
 
-// The kubelet labels its Node kubernetes.io/os and kubernetes.io/arch with what it was built for, and
-// node.kubernetes.io/windows-build with what is read here: pkg/kubelet/kubelet_node_status_windows.go,
+// The labels kubernetes.io/os and kubernetes.io/arch come from the build of the kubelet, and
+// node.kubernetes.io/windows-build from this information: pkg/kubelet/kubelet_node_status_windows.go,
 // getOSSpecificLabels.
 func TestKubelet_ReportsWindowsBuild(t *testing.T) {
 	info, err := winstats.GetOSInfo()
