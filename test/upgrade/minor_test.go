@@ -54,7 +54,7 @@ func (l lab) connections() (n int) {
 }
 
 // When the control plane of a cluster has another minor version, its Windows nodes get the kubelet of that version, one
-// after the other. Nothing changes before, nor between OpenShift versions with the same Kubernetes.
+// after the other. Nothing changes before, nor between OpenShift versions with the same Kubernetes., D-13
 func TestClusterUpgrade_NodesFollowMinorVersion(t *testing.T) {
 	l := start(t, withoutMachines, testenv.Options{Hosts: testenv.Hosts(3), LinuxNodes: 1})
 	t.Cleanup(func() { // the control plane is shared

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-//
+// R-155, D-13
 func TestReleaseLine_KubernetesFor(t *testing.T) {
 	line := CurrentLine()
 	for cluster, want := range map[string]string{
