@@ -5,13 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	labpayload "github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
 //
 func TestKubelet_LabelHasBuildOfRuntimeClasses(t *testing.T) {
 	ctx := requireWine(t)
-	program := buildTests(ctx, t, "kubelet", "./labels")
+	program := buildTests(ctx, t, "kubernetes-"+labpayload.Kubernetes, "./labels")
 	for want, c := range map[string]struct {
 		address string
 		system  wine.Identity

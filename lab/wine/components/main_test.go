@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/lab/linuxns"
+	labpayload "github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
@@ -32,11 +33,12 @@ func testMain(m *testing.M) int {
 		fmt.Println(err)
 		return 1
 	}
+	kubernetes := "kubernetes-" + labpayload.Kubernetes
 	for _, each := range []struct {
 		module   string
 		packages []string
-	}{{"containerd", []string{"tool"}}, {"kubelet", []string{"tool"}}, {"kubelet", []string{"-test", "./labels"}},
-		{"kube-proxy", []string{"tool"}}, {"cni", []string{"-test", "."}}, {"windows_exporter", []string{"tool"}},
+	}{{"containerd", []string{"tool"}}, {kubernetes, []string{"tool"}}, {kubernetes, []string{"-test", "./labels"}},
+		{"cni", []string{"-test", "."}}, {"windows_exporter", []string{"tool"}},
 		{"kube-log-runner", []string{"tool"}}} {
 		if output, err := forWindows(ctx, each.module, append([]string{"list", "-deps"},
 			each.packages...)...).CombinedOutput(); err != nil {
@@ -106,13 +108,17 @@ func buildTests(ctx context.Context, t *testing.T, module, source string) string
 func buildExecutable(t *testing.T, component, executable string) string {
 	t.Helper()
 	skipWithoutWine(t)
-	command := exec.CommandContext(t.Context(), "go", "run", "./hack/payload", "-executables", executable, "-wine", "")
+	command := exec.CommandContext(t.Context(), "go", "run", "./hack/payload", "-executables", executable, "-minors", labpayload.Kubernetes, "-wine", "")
 	command.Dir = repository
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", executable, err, output)
 	}
-	path, err := filepath.Abs(filepath.Join(repository, "build/payload-bin", component, executable))
+	directory := filepath.Join(repository, "build/payload-bin", component)
+	if component == "kubelet" || component == "kube-proxy" {
+		directory = filepath.Join(directory, labpayload.Kubernetes)
+	}
+	path, err := filepath.Abs(filepath.Join(directory, executable))
 	requireNoError(t, err)
 	return path
 }
