@@ -160,7 +160,7 @@ func TestSummary_CountsSelectedHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `case.tar.gz: 5 files of 1 host. Start with index.html
-2 of 2 hosts are not Ready for another reason: win-1 (FillDisk), win-1 (FillDisk)
+2 of 2 hosts are not Ready for another reason: win-1 (DiskFull), win-1 (DiskFull)
 1 thing could not be read, see gaps.txt. The first: a: no
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {

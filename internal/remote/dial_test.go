@@ -115,7 +115,7 @@ func TestDial_SilentAddressesShareOneTimeout(t *testing.T) {
 	clock.passTimer(dialTimeout / 2)
 	clock.passTimer(dialTimeout / 2)
 	err := wait()
-	expectError(t, err, remote.ReasonConnectionTimedOut, "no answer on TCP port 22 of 10.0.0.7 or 10.0.0.8")
+	expectError(t, err, remote.ReasonConnectionTimedOut, "no response on TCP port 22 of 10.0.0.7 or 10.0.0.8")
 	if elapsed := clock.Since(before); elapsed != dialTimeout {
 		t.Errorf("it took %s", elapsed)
 	}

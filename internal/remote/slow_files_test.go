@@ -90,7 +90,7 @@ func TestFiles_SlowHostDoesNotExtendTimeout(t *testing.T) {
 		h, c := connectSlow(t, remote.DefaultFileTimeout, stallTimeout)
 		h.list = 1000 // enough for eight hours
 		err := c.Remove(t.Context(), `C:\k\wicd`)
-		expectOverall(t, err, "could not delete C:\\k\\wicd: the host answers too slowly (it was not complete after 2m0s)")
+		expectOverall(t, err, "could not delete C:\\k\\wicd: the host responds too slowly (not completed within 2m0s)")
 		if elapsed := h.clock.Since(h.begin); elapsed > remote.DefaultFileTimeout+2*answerDelay {
 			t.Errorf("it has taken %s", elapsed)
 		}
@@ -101,7 +101,7 @@ func TestFiles_SlowHostDoesNotExtendTimeout(t *testing.T) {
 		limit := remote.DefaultFileTimeout + size/(remote.DefaultMinTransferRate<<10)*time.Second
 		h, c := connectSlow(t, limit, time.Hour)
 		err := c.Upload(t.Context(), `C:\k\x`, size, strings.NewReader(strings.Repeat("x", size)), nil)
-		expectOverall(t, err, "could not send C:\\k\\x: the host answers too slowly (it was not complete after 7m20s)")
+		expectOverall(t, err, "could not send C:\\k\\x: the host responds too slowly (not completed within 7m20s)")
 		if elapsed := h.clock.Since(h.begin); elapsed < limit {
 			t.Errorf("it has ended after %s, before the limit of %s", elapsed, limit)
 		}

@@ -152,7 +152,7 @@ func (l lab) checkForeignKey(pod fakepod.Pod, first *v1alpha1.WindowsInstance) {
 // checkPlanHeld requests the plan while the operator does not support the cluster version.
 func (l lab) checkPlanHeld(pod fakepod.Pod, first *v1alpha1.WindowsInstance) {
 	l.Helper()
-	const served, unserved = "5.0.3", "5.1.0"
+	const served, unserved = "5.0.3", "5.5.0"
 	if err := l.UpgradeCluster(l.Context(), unserved, true); err != nil {
 		l.Fatal(err)
 	}

@@ -22,7 +22,9 @@ import (
 
 // supportState is whether the operator can serve the cluster, with the reason.
 type supportState struct {
-	supported       bool
+	supported bool
+	// untested is true if the cluster is newer than the versions that the operator was tested with.
+	untested        bool
 	reason, message string
 }
 
@@ -34,7 +36,7 @@ func (r *Reporter) evaluateSupport(facts nodespec.Cluster, err error) supportSta
 	}
 	decision := r.line.SupportCluster(facts)
 	if advice := r.line.UntestedAdvice(facts.Version); decision.Allowed && advice != "" {
-		return supportState{supported: true, reason: v1alpha1.ReasonClusterVersionUntested, message: advice}
+		return supportState{supported: true, untested: true, reason: v1alpha1.ReasonClusterVersionUntested, message: advice}
 	}
 	if decision.Allowed {
 		return supportState{supported: true, reason: v1alpha1.ReasonSucceeded, message: decision.Message}
@@ -69,9 +71,9 @@ func NewReporter(
 
 func (r *Reporter) reportSupport(ctx context.Context, s supportState) error {
 	metrics.ClusterSupported.Set(s.supported, s.reason)
-	err := r.reported.Emit(ctx, r.live, r.namespace, r.events, s.reason, s.reason == v1alpha1.ReasonSucceeded, func(operator *appsv1.Deployment) recorder.Event {
+	err := r.reported.Emit(ctx, r.live, r.namespace, r.events, s.reason, s.supported && !s.untested, func(operator *appsv1.Deployment) recorder.Event {
 		switch {
-		case s.reason == v1alpha1.ReasonClusterVersionUntested:
+		case s.untested:
 			return recorder.Warning(operator, nil, v1alpha1.ReasonClusterVersionUntested, "CheckCluster", s.message)
 		case s.supported:
 			return recorder.Normal(operator, nil, operatorcondition.ClusterSupported, "CheckCluster", s.message)

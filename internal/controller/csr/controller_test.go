@@ -61,7 +61,7 @@ func TestServing_MachineHostGetsOwnNames(t *testing.T) {
 	} {
 		t.Run(name+" are left pending, with an event", func(t *testing.T) {
 			approved, events := decideRequest(t, newServingRequest(t, winNode, c.names, privateIP), c.objects()...)
-			if approved || len(events) != 1 || !strings.Contains(events[0], "ServingCertificateRefused") {
+			if approved || len(events) != 1 || !strings.Contains(events[0], "ServingCertificateNotApproved") {
 				t.Errorf("approved is %t, events are %q", approved, events)
 			}
 		})
@@ -162,7 +162,7 @@ func TestRenewal_ApprovedForOwnNodeOnly(t *testing.T) {
 		csr := newRenewalRequest(t, "system:node:"+winNode, winNode)
 		csr.Spec.Usages = append(csr.Spec.Usages, certificatesv1.UsageServerAuth)
 		approved, events := decideRequest(t, csr, newMachineInstance(), newRegisteredNode())
-		if approved || len(events) != 1 || !strings.Contains(events[0], "ClientCertificateRefused") {
+		if approved || len(events) != 1 || !strings.Contains(events[0], "ClientCertificateNotApproved") {
 			t.Errorf("approved is %t, events are %q", approved, events)
 		}
 	})

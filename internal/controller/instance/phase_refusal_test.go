@@ -41,12 +41,12 @@ var refusals = map[string]struct {
 		reason: v1alpha1.ReasonClusterVersionUnsupported, messages: []string{"OpenShift 5.0.2", "OpenShift 5.0.3"},
 	},
 	"an older minor version": {
-		begin:  func(x *trial, _ string) { x.facts.Version = "4.22.9" },
-		reason: v1alpha1.ReasonClusterVersionUnsupported, messages: []string{"OpenShift 4.22.9", "OpenShift 5.0 "},
+		begin:  func(x *trial, _ string) { x.facts.Version = "4.19.9" },
+		reason: v1alpha1.ReasonClusterVersionUnsupported, messages: []string{"OpenShift 4.19.9", "OpenShift 4.20, "},
 	},
 	"a newer minor version": {
-		begin:  func(x *trial, _ string) { x.facts.Version = "5.1.0" },
-		reason: v1alpha1.ReasonClusterVersionUnsupported, messages: []string{"OpenShift 5.1.0", "OpenShift 5.0 "},
+		begin:  func(x *trial, _ string) { x.facts.Version = "5.5.0" },
+		reason: v1alpha1.ReasonClusterVersionUnsupported, messages: []string{"OpenShift 5.5.0", "OpenShift 4.20, "},
 	},
 	"no hybrid network": {
 		begin:  func(x *trial, _ string) { x.facts.Network.HybridOverlay = false },
@@ -124,7 +124,7 @@ func TestRefusal_NodeInServiceNotChanged(t *testing.T) {
 //
 func TestRefusal_RecoveredNodeIsReady(t *testing.T) {
 	x := newUpgradeTrial(t, v1alpha1.UpgradeInPlace, true)
-	x.facts.Version = "5.1.0"
+	x.facts.Version = "5.5.0"
 	x.breakNode()
 	instance, _ := x.reconcile()
 	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
@@ -148,7 +148,7 @@ func TestRefusal_NodeOfRecreatedInstanceIsReady(t *testing.T) {
 	again := machineInstance()
 	again.Spec = forgotten.Spec
 	x.createInstance(again)
-	x.facts.Version = "5.1.0"
+	x.facts.Version = "5.5.0"
 	instance, _ := x.reconcile()
 	expectCondition(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	expectCondition(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)

@@ -54,6 +54,28 @@ func TestStrategy_HostToBeReplacedNotChanged(t *testing.T) {
 	}
 }
 
+// An upgrade that does not disrupt pods, such as the upgrade of the agent, replaces no Machine. R-146
+func TestStrategy_UndisruptiveUpgradeInPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		change   func(*trial)
+		replaced bool
+	}{
+		"files that no service restarts for": {func(x *trial) { x.facts.KubeletClientCA += x.facts.KubeletClientCA }, false},
+		"arguments of the kubelet":           {func(x *trial) { x.facts.Kubelet.ClusterDomain = "other.local" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newUpgradeTrial(t, v1alpha1.UpgradeReplace, false)
+			digest := x.newDependencies().specs.ConfigurationDigest(*x.facts)
+			x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.ConfigurationDigest = digest })
+			c.change(x)
+			instance, _ := x.reconcile()
+			if replaced := instance.Status.ReplacementVersion != ""; replaced != c.replaced || (x.countDials() == 0) != c.replaced {
+				t.Errorf("replaced %v, %d connections, summary %s", replaced, x.countDials(), instance.Status.Summary)
+			}
+		})
+	}
+}
+
 // D-1
 func TestStrategy_UnchangedHostUpdatesAnnotationOnly(t *testing.T) {
 	for _, strategy := range []v1alpha1.UpgradeStrategy{v1alpha1.UpgradeReplace, v1alpha1.UpgradeInPlace} {

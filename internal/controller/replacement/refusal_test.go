@@ -83,8 +83,8 @@ func TestReconcile_MachineKeptIfSuccessorRefused(t *testing.T) {
 	}{
 		"whose patch version is too low": {func(w *world) { w.facts.Version, w.Line = "5.0.2", lineSince(3) },
 			replacementpolicy.ClusterUnsupported, []string{"OpenShift 5.0.2", "OpenShift 5.0.3"}},
-		"of an older minor version": {func(w *world) { w.facts.Version = "4.22.9" }, replacementpolicy.ClusterUnsupported, []string{"4.22.9", "OpenShift 5.0"}},
-		"of a newer minor version":  {func(w *world) { w.facts.Version = "5.1.0" }, replacementpolicy.ClusterUnsupported, []string{"5.1.0", "OpenShift 5.0"}},
+		"of an older minor version": {func(w *world) { w.facts.Version = "4.19.9" }, replacementpolicy.ClusterUnsupported, []string{"4.19.9", "OpenShift 4.20"}},
+		"of a newer minor version":  {func(w *world) { w.facts.Version = "5.5.0" }, replacementpolicy.ClusterUnsupported, []string{"5.5.0", "OpenShift 4.20"}},
 		"without hybrid networking": {func(w *world) { w.facts.Network.HybridOverlay = false }, replacementpolicy.ClusterUnsupported, []string{"hybridClusterNetwork"}},
 		"whose configuration cannot be used": {func(w *world) {
 			w.clusterErr = &cluster.Error{Object: "MachineConfigPool worker", Message: "it is not there"}

@@ -106,7 +106,7 @@ func TestCheckMarks(t *testing.T) {
 		"a mark of nothing":                  {[]Mark{{"Files.Wrote", FakeOnly, "none"}}, "no behavior"},
 		"a mark twice":                       {[]Mark{good, good}, "two marks"},
 		"a mark without a reason":            {[]Mark{{"Files.Write", FakeOnly, " "}}, "needs a reason"},
-		"nothing is verified by declaration": {[]Mark{{"Files.Write", Verified, "trust me"}}, "can be declared"},
+		"nothing is verified by declaration": {[]Mark{{"Files.Write", Verified, "trust me"}}, "cannot be declared"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := CheckMarks(test.marks)

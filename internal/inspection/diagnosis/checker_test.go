@@ -214,10 +214,10 @@ func TestDiagnose_EachConnectionCheckCanFail(t *testing.T) {
 	}{
 		nameCheck:          {change: func(s *Subject) { s.Target.Address = "nosuch.example.com" }, message: "does not resolve"},
 		tcpCheck:           {fault: winhost.RefuseConnection, message: "no TCP connection to port 22"},
-		sshCheck:           {fault: winhost.HangBeforeBanner, message: "the SSH server does not answer"},
+		sshCheck:           {fault: winhost.HangBeforeBanner, message: "the SSH server does not respond"},
 		hostKeyCheck:       {change: func(s *Subject) { s.Target.Expected = []string{"SHA256:other"} }, message: "the expected key is SHA256:other"},
 		loginCheck:         {fault: winhost.RejectKey, message: "does not accept the key"},
-		administratorCheck: {change: func(s *Subject) { s.Target.User = "clerk" }, message: "user clerk is not allowed to"},
+		administratorCheck: {change: func(s *Subject) { s.Target.User = "clerk" }, message: "permission denied for user clerk"},
 		agentCheck:         {fault: winhost.AgentBlocked, message: "agent"},
 	} {
 		t.Run(at, func(t *testing.T) {

@@ -226,7 +226,7 @@ func (f Forecaster) beginSession(ctx context.Context, inCluster nodes.Machines, 
 func (f Forecaster) isReplaced(s *scope.Scope, node *corev1.Node, spec nodespec.NodeSpec, made *Forecast) bool {
 	applied := s.Instance.Status.SpecDigest
 	changes := len(made.Steps) > 0 || applied != "" && applied != spec.Digest()
-	if !changes || !(&drain.Disruptor{Version: f.Specs.Version}).NeedsReplacement(s, node) {
+	if !changes || !(&drain.Disruptor{Version: f.Specs.Version, Specs: f.Specs}).NeedsReplacement(s, node) {
 		return false
 	}
 	when := " is deleted and replaced when the WindowsDisruptionPolicy allows it."

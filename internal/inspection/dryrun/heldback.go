@@ -31,7 +31,7 @@ func (f Forecaster) supportNewHost(s *scope.Scope, node *corev1.Node) policy.Dec
 	if !decision.Allowed || node == nil || !s.WasActivated(node) || !nodeidentity.IsReady(node) {
 		return decision
 	}
-	known, replaced := s.Instance.Status.SpecDigest != "", (&drain.Disruptor{Version: f.Specs.Version}).NeedsReplacement(s, node)
+	known, replaced := s.Instance.Status.SpecDigest != "", (&drain.Disruptor{Version: f.Specs.Version, Specs: f.Specs}).NeedsReplacement(s, node)
 	if known && !replaced && (nodes.IsRebootRequested(node) || s.Instance.Status.RequestedReboot != nil) {
 		return decision
 	}

@@ -138,7 +138,7 @@ func TestEventLog_ReadByOperatorOrKubelet(t *testing.T) {
 				"The kubelet of node node-1 shows the last events of windows-instance-config-daemon in the log Application, of any age:\n"},
 		"nobody, if Windows has no such source": {of: node, operator: operator{err: noRight}, service: []string{"kubelet"},
 			command: "logs win-1 kubelet --events --tail=5 --since=0s --follow=false",
-			fail:    "the kubelet of node node-1 does not serve events: no source of events on the node is called kubelet"},
+			fail:    "the kubelet of node node-1 does not serve events: the node has no event source kubelet"},
 		"nobody, if the kubelet does not answer either": {of: node, operator: operator{err: noRight}, status: http.StatusBadGateway,
 			command: "logs win-1 --events --tail=5 --since=0s --follow=false", fail: "cannot create resource"},
 		"nobody, of a host that is no node": {of: never, operator: operator{err: noRight},

@@ -67,7 +67,7 @@ func TestExplainMissing_NamesReasonForMissingProgram(t *testing.T) {
 		},
 		"whose component is not whole": {
 			writeTestPayload(t, true), lacks("containerd-shim-runhcs-v1.exe", "containerd.exe"), []string{"component containerd",
-				"it is not in the store"},
+				"not in the store"},
 		},
 		"that the payload knows nothing of": {writeTestPayload(t, false), lacks("kubelet.exe"),
 			[]string{"lacks kubelet.exe", "build the payload again"}},

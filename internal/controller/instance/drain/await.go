@@ -48,11 +48,18 @@ func (t *Disruptor) AwaitSlot(ctx context.Context, s *scope.Scope) *result.Resul
 	return nil
 }
 
-// NeedsReplacement reports whether another operator version configured the node and its Machine must be replaced.
+// NeedsReplacement reports whether another operator version configured the node and its Machine must be replaced. An
+// upgrade that changes no service whose restart affects pods, such as the upgrade of the agent, is done in place.
 func (t *Disruptor) NeedsReplacement(s *scope.Scope, node *corev1.Node) bool {
 	version := node.Annotations[v1alpha1.AnnotationVersion]
 	return s.HasMachine() && s.Instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && version != "" &&
-		version != t.Version
+		version != t.Version && !t.hasConfiguration(s)
+}
+
+// hasConfiguration reports whether the services of an unchanged host have the desired configuration.
+func (t *Disruptor) hasConfiguration(s *scope.Scope) bool {
+	digest := s.Instance.Status.ConfigurationDigest
+	return s.IsHostUnchanged() && digest != "" && digest == t.Specs.ConfigurationDigest(s.Cluster)
 }
 
 // ReplacementPending returns the wait for the disruption slot of a Machine that must be replaced.
