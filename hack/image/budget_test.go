@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"testing"
+
+	labpayload "github.com/windows-machine-config/wmco/lab/payload"
 )
 
 func TestBudget_ImageWithinBudgetIsWritten(t *testing.T) {
@@ -37,4 +40,20 @@ func usedBudget(t *testing.T, with parts) (total int64) {
 		total += s.size
 	}
 	return total
+}
+
+func TestBudget_MorePerKubernetesVersion(t *testing.T) {
+	release := &budgets{image: 100, minor: 40}
+	image := []writtenImage{{shares: []share{{"all", 150}}}}
+	for versions, fits := range map[int]bool{1: false, 2: false, 3: true} {
+		minors := map[string]string{}
+		for i := range versions - 1 {
+			minors[fmt.Sprintf("1.%d", 40+i)] = "v1.40.0"
+		}
+		p, err := labpayload.Generate(t.TempDir(), "", "12.0.0", labpayload.Options{SizePercent: 1, Minors: minors})
+		requireNoError(t, err)
+		if err := release.checkImages(image, p); (err == nil) != fits {
+			t.Errorf("with %d versions of Kubernetes: %v", versions, err)
+		}
+	}
 }

@@ -92,7 +92,7 @@ func run(ctx context.Context, o options, log io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("write the image: %w", err)
 	}
-	if err := o.budgets.checkImages(result.images); err != nil {
+	if err := o.budgets.checkImages(result.images, files); err != nil {
 		return err
 	}
 	if err := staging.moveToOutput(result.sbom); err != nil {
