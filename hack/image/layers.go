@@ -71,7 +71,9 @@ func sharedLayers(p *payload.Payload, withCertificates bool) ([]layer, error) {
 				parts.Components[c.String()]...)
 		}
 	}
-	add(layer{what: "what each host gets, packed", compressed: true}, parts.Packs...)
+	for i, pack := range parts.Packs { // separate layers, because most releases change some packs only
+		add(layer{what: fmt.Sprintf("files of hosts, pack %d", i+1), compressed: true}, pack)
+	}
 	add(layer{what: "patches from earlier payloads", compressed: true, unbudgeted: true}, parts.Patches...)
 	add(layer{what: "the agent, and the payload's manifest"},
 		append(parts.Components[payload.ComponentAgent], parts.Manifest)...)

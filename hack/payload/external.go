@@ -9,8 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 // External is a component that the builder of the image provides.
@@ -35,6 +38,19 @@ type ExternalFile struct {
 // minor versions of Kubernetes.
 type externalsByName map[string][]External
 
+// overlaps reports whether two files of a component are for the same nodes.
+func (e External) overlaps(other External) bool {
+	return len(e.Minors) == 0 || len(other.Minors) == 0 ||
+		slices.ContainsFunc(e.Minors, func(minor string) bool { return slices.Contains(other.Minors, minor) })
+}
+
+// missingMinors returns the minor versions of Kubernetes without a file of the component.
+func (e externalsByName) missingMinors(component string, minors []string) []string {
+	return slices.DeleteFunc(slices.Clone(minors), func(minor string) bool {
+		return slices.ContainsFunc(e[component], func(x External) bool { return len(x.Minors) == 0 || slices.Contains(x.Minors, minor) })
+	})
+}
+
 // readExternals reads the list of external components. Without a file, the list is empty. All files are checked
 // against their digests.
 func readExternals(file string, table Table) (externalsByName, error) {
@@ -54,7 +70,12 @@ func readExternals(file string, table Table) (externalsByName, error) {
 		if err := e.checkFiles(filepath.Dir(file), table); err != nil {
 			return nil, fmt.Errorf("external component %q in %s: %w", e.Component, file, err)
 		}
-		if others := externals[e.Component]; len(others) > 0 && (len(e.Minors) == 0 || len(others[0].Minors) == 0) {
+		for _, minor := range e.Minors {
+			if !slices.Contains(support.CurrentLine().KubernetesMinors(), minor) {
+				return nil, fmt.Errorf("external component %q in %s: the operator does not serve Kubernetes %q", e.Component, file, minor)
+			}
+		}
+		if slices.ContainsFunc(externals[e.Component], func(other External) bool { return other.overlaps(e) }) {
 			return nil, fmt.Errorf("external component %q is in %s twice", e.Component, file)
 		}
 		e.how = "brought by whoever built the payload, who gave its sha256"
@@ -65,9 +86,16 @@ func readExternals(file string, table Table) (externalsByName, error) {
 
 // refuseMissing returns an error for a missing external component before the long build starts. Without the
 // component, no host can become a node.
-func refuseMissing(components []Component, externals externalsByName, allowed []string) error {
+func refuseMissing(components []Component, externals externalsByName, minors, allowed []string) error {
 	for _, c := range components {
-		if c.External != "" && len(externals[c.Name]) == 0 && !slices.Contains(allowed, c.Name) {
+		if c.External == "" || slices.Contains(allowed, c.Name) {
+			continue
+		}
+		if missing := externals.missingMinors(c.Name, minors); len(externals[c.Name]) > 0 && len(missing) > 0 {
+			return fmt.Errorf("component %s has no file for Kubernetes %s: add one, or build without it with ALLOW_MISSING=%s", c.Name,
+				strings.Join(missing, ", "), c.Name)
+		}
+		if len(externals[c.Name]) == 0 {
 			return fmt.Errorf("component %s (%s) is not built from a Go module: give RELEASE=<release image of OpenShift>, "+
 				"EXTERNAL=<list> or SOURCE=<sources>, see docs/payload.md, or go on without it with ALLOW_MISSING=%s", c.Name, c.External, c.Name)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,16 +63,42 @@ func TestExternalComponents(t *testing.T) {
 		"a file that is not there": {strings.Replace(good, "wicd.exe", "none/wicd.exe", 1), "none/wicd.exe"},
 		"a component that is not external": {strings.Replace(good, "brought", "tool", 1),
 			"no external component of that name"},
-		"a component without a version":         {strings.Replace(good, "v4", `""`, 1), "not given"},
-		"a component that is listed twice":      {good + good, "twice"},
-		"a field that nobody knows":             {strings.Replace(good, "source:", "sauce:", 1), "sauce"},
-		"a file that is no program for Windows": {"- component: brought\n  version: v4\n  source: here\n  files:\n  - file: text/wicd.exe\n    sha256: " + textSum(t, f) + "\n", "not a Windows program"},
+		"a component without a version":    {strings.Replace(good, "v4", `""`, 1), "not given"},
+		"a component that is listed twice": {good + good, "twice"},
+		"a component that is listed twice for a version": {
+			withMinors(good, `["1.35", "1.36"]`) + withMinors(good, `["1.36"]`), "twice"},
+		"a component that is listed for all and for a version": {good + withMinors(good, `["1.36"]`), "twice"},
+		"a version of Kubernetes that is not served":           {withMinors(good, `["1.63"]`), "does not serve"},
+		"a field that nobody knows":                            {strings.Replace(good, "source:", "sauce:", 1), "sauce"},
+		"a file that is no program for Windows":                {"- component: brought\n  version: v4\n  source: here\n  files:\n  - file: text/wicd.exe\n    sha256: " + textSum(t, f) + "\n", "not a Windows program"},
 	} {
 		t.Run(name+" is refused", func(t *testing.T) {
 			if _, err := readExternals(list(t, test.text), table); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got error %v", err)
 			}
 		})
+	}
+}
+
+// withMinors restricts a component of a list to minor versions of Kubernetes.
+func withMinors(list, minors string) string {
+	return strings.Replace(list, "- component: brought\n", "- component: brought\n  minors: "+minors+"\n", 1)
+}
+
+func TestExternalsByName_MissingMinors(t *testing.T) {
+	minors := []string{"1.35", "1.36", "1.37"}
+	externals := externalsByName{"all": {{}}, "some": {{Minors: []string{"1.35"}}, {Minors: []string{"1.37"}}}}
+	for name, want := range map[string][]string{"all": {}, "some": {"1.36"}, "none": minors} {
+		if got := externals.missingMinors(name, minors); !slices.Equal(got, want) {
+			t.Errorf("%s is missing for %q, want %q", name, got, want)
+		}
+	}
+	c := Component{Name: "some", External: "x"}
+	if err := refuseMissing([]Component{c}, externals, minors, nil); err == nil || !strings.Contains(err.Error(), "1.36") {
+		t.Errorf("error %v", err)
+	}
+	if err := refuseMissing([]Component{c}, externals, minors, []string{"some"}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -98,7 +98,7 @@ func run(ctx context.Context, o options, log io.Writer) error {
 		return err
 	}
 	if o.components == "" {
-		if err := refuseMissing(selected, externals, strings.Fields(o.allowMissing)); err != nil {
+		if err := refuseMissing(selected, externals, line.KubernetesMinors(), strings.Fields(o.allowMissing)); err != nil {
 			return err
 		}
 	}
@@ -122,6 +122,9 @@ func run(ctx context.Context, o options, log io.Writer) error {
 		case len(list) > 0:
 			for _, external := range list {
 				build.Components = append(build.Components, external.newSource(c))
+			}
+			if missing := externals.missingMinors(c.Name, line.KubernetesMinors()); len(missing) > 0 {
+				build.Absent = append(build.Absent, payload.Absent{Name: c.Name, Minors: missing, Reason: c.reasonOfAbsence()})
 			}
 		case c.External != "" || !slices.ContainsFunc(selected, func(w Component) bool { return w.String() == c.String() }):
 			build.Absent = append(build.Absent, payload.Absent{Name: c.Name, Minors: c.Minors, Reason: c.reasonOfAbsence()})

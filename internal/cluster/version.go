@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -26,8 +27,8 @@ func readVersion(ctx context.Context, reader client.Reader, facts *nodespec.Clus
 	return nil
 }
 
-// oldestVersion returns the last completed version or, during an upgrade or a downgrade, the oldest version since. It is
-// the target version if no installation or update was completed.
+// oldestVersion returns the last completed version or, during an upgrade or a downgrade, the oldest version since. Without
+// a history it is the target version.
 func oldestVersion(status configv1.ClusterVersionStatus) string {
 	var oldest *version.Version
 	result := ""
@@ -41,5 +42,5 @@ func oldestVersion(status configv1.ClusterVersionStatus) string {
 			return result
 		}
 	}
-	return status.Desired.Version
+	return cmp.Or(result, status.Desired.Version)
 }

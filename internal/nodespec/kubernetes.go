@@ -66,10 +66,17 @@ func (v kubernetesVersion) hasSettableGate(name string) bool {
 const (
 	// lockedLogQuery is the first version in which the logs of services can be queried without a feature gate.
 	lockedLogQuery kubernetesVersion = 36
+	// defaultBackOff is the first version that accepts settings of crash loops and of the verification of pull
+	// credentials without a feature gate.
+	defaultBackOff kubernetesVersion = 35
 	// tlsCurves is the first version with the field tlsCurvePreferences.
 	tlsCurves kubernetesVersion = 36
 )
 
-// kubeletFieldsSince maps followed fields of KubeletConfiguration to the first served version with the field. Fields
-// of all served versions are not listed. Source: k8s.io/kubelet/config/v1beta1 of these versions.
-var kubeletFieldsSince = map[string]kubernetesVersion{"tlsCurvePreferences": tlsCurves}
+// kubeletFieldsSince maps followed fields of KubeletConfiguration to the first served version that accepts the field
+// without a feature gate. Fields of all served versions are not listed. Source: k8s.io/kubelet/config/v1beta1, and the
+// kubelet's validation, of these versions.
+var kubeletFieldsSince = map[string]kubernetesVersion{
+	"crashLoopBackOff": defaultBackOff, "imagePullCredentialsVerificationPolicy": defaultBackOff,
+	"preloadedImagesVerificationAllowlist": defaultBackOff, "tlsCurvePreferences": tlsCurves,
+}

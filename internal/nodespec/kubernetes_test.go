@@ -30,16 +30,16 @@ func TestKubernetes_GoldenFilesOfEachVersion(t *testing.T) {
 func TestKubernetes_SettingsOfEachVersion(t *testing.T) {
 	in := testInputs()
 	in.Cluster.Kubelet.Settings = `{"featureGates":{"WinDSR":true,"NodeLogQuery":false,"AdminNetworkPolicy":true},` +
-		`"tlsCurvePreferences":[29],"maxPods":100}`
+		`"tlsCurvePreferences":[29],"crashLoopBackOff":{"maxContainerRestartPeriod":"60s"},"maxPods":100}`
 	for version, want := range map[string]struct {
-		gates  map[string]bool
-		curves bool
+		gates           map[string]bool
+		backOff, curves bool
 	}{
-		"1.33": {map[string]bool{"NodeLogQuery": true, "WinDSR": true}, false},
-		"1.34": {map[string]bool{"NodeLogQuery": true}, false},
-		"1.35": {map[string]bool{"NodeLogQuery": true}, false},
-		"1.36": {nil, true},
-		"1.37": {nil, true},
+		"1.33": {map[string]bool{"NodeLogQuery": true, "WinDSR": true}, false, false},
+		"1.34": {map[string]bool{"NodeLogQuery": true}, false, false},
+		"1.35": {map[string]bool{"NodeLogQuery": true}, true, false},
+		"1.36": {nil, true, true},
+		"1.37": {nil, true, true},
 	} {
 		t.Run(version, func(t *testing.T) {
 			in.Kubernetes = version
@@ -47,7 +47,8 @@ func TestKubernetes_SettingsOfEachVersion(t *testing.T) {
 			if !maps.Equal(config.FeatureGates, want.gates) {
 				t.Errorf("the feature gates are %v, want %v", config.FeatureGates, want.gates)
 			}
-			if curves := len(config.TLSCurvePreferences) > 0; curves != want.curves || config.MaxPods != 100 {
+			if curves := len(config.TLSCurvePreferences) > 0; curves != want.curves || config.MaxPods != 100 ||
+				(config.CrashLoopBackOff.MaxContainerRestartPeriod != nil) != want.backOff {
 				t.Errorf("curves %v, %d pods", config.TLSCurvePreferences, config.MaxPods)
 			}
 		})

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// LogSettings configure the log rotation of all services. Zero fields disable rotation.
+// LogSettings configure the log rotation of all services.
 type LogSettings struct {
-	FileSize      string        // a Kubernetes quantity of bytes: "100Mi"
-	FileAge       time.Duration // older rotated files are deleted
+	FileSize      string        // a Kubernetes quantity of bytes, "100Mi"; zero disables rotation
+	FileAge       time.Duration // older rotated files are deleted; zero keeps all
 	FlushInterval time.Duration // interval of kube-log-runner's writes; zero for its default
 }
 

@@ -116,10 +116,15 @@ func (m Manifest) Component(name string) (Component, bool) {
 	return m.Components[i], true
 }
 
+// isVersionOf reports whether a component for all hosts has one of the minor versions of Kubernetes.
+func isVersionOf(c Component, minors []string) bool {
+	return len(c.Minors) == 0 && slices.ContainsFunc(minors, func(m string) bool { return strings.HasPrefix(c.Version, "v"+m+".") })
+}
+
 // counterpart returns the component with the name and minor versions of a component of another payload.
 func (m Manifest) counterpart(of Component) (Component, bool) {
 	i := slices.IndexFunc(m.Components, func(c Component) bool {
-		return c.Name == of.Name && (slices.Equal(c.Minors, of.Minors) || len(c.Minors) == 0 || len(of.Minors) == 0)
+		return c.Name == of.Name && (slices.Equal(c.Minors, of.Minors) || isVersionOf(c, of.Minors) || isVersionOf(of, c.Minors))
 	})
 	if i < 0 {
 		return Component{}, false

@@ -202,3 +202,50 @@ func TestMinors_Validation(t *testing.T) {
 		})
 	}
 }
+
+// A file of two versions is in no pack: a host would receive the pack of another version.
+func TestMinors_SharedFileStoredOnce(t *testing.T) {
+	build := minorsBuild()
+	for _, minor := range []string{"1.35", "1.36"} {
+		source := newSource("hybrid-overlay-node", false, map[string][]byte{"hybrid.exe": azure}, "hybrid.exe")
+		source.Minors = []string{minor}
+		build.Components = append(build.Components, source)
+	}
+	p, err := Write(t.TempDir(), build)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, packed := p.packOf(sumOf(azure)); packed {
+		t.Error("the file is in a pack")
+	}
+	got, err := unpackAll(bytes.NewReader(archiveOf(t, p, sumOf(azure))))
+	if err != nil || len(got) != 1 {
+		t.Errorf("%d files are sent, error %v", len(got), err)
+	}
+}
+
+// A host with the former kubelet, but without the former kube-proxy, receives the complete pack and no patch.
+func TestMinors_PackReplacesPatch(t *testing.T) {
+	before, build := writeMinors(t), minorsBuild()
+	changed := slices.Clone(kubelet36)
+	changed[7] ^= 1
+	for i, source := range build.Components {
+		if source.Name == "kubelet" && source.Minors[0] == "1.36" {
+			build.Components[i] = newSource("kubelet", false, map[string][]byte{"kubelet.exe": changed}, "kubelet.exe")
+			build.Components[i].Minors = source.Minors
+		}
+	}
+	build.Earlier = []*Payload{before}
+	p, err := Write(t.TempDir(), build)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch := p.Manifest().Patches[0].SHA256
+	got, err := unpackAll(bytes.NewReader(archiveOf(t, p, patch, sumOf(proxy36))))
+	if err != nil || len(got) != 2 || got[sumOf(changed)] == nil {
+		t.Errorf("%d files are sent, error %v", len(got), err)
+	}
+	if got, err = unpackAll(bytes.NewReader(archiveOf(t, p, patch))); err != nil || len(got) != 1 {
+		t.Errorf("%d files are sent for a patch, error %v", len(got), err)
+	}
+}

@@ -25,7 +25,7 @@ const wireLevel = zstd.SpeedBestCompression
 // archives.
 func (p *Payload) writePacks() ([]Pack, error) {
 	var groups []string
-	files := map[string][]File{}
+	files, uses := map[string][]File{}, map[string]int{}
 	for _, c := range p.manifest.Components {
 		if len(c.Platforms) > 0 || c.Name == ComponentAgent {
 			continue
@@ -35,19 +35,22 @@ func (p *Payload) writePacks() ([]Pack, error) {
 			groups = append(groups, group)
 		}
 		files[group] = append(files[group], c.Files...)
+		for _, f := range c.Files {
+			uses[f.SHA256]++
+		}
 	}
 	var packs []Pack
 	packed := map[string]bool{}
 	for _, group := range groups {
-		group := slices.DeleteFunc(files[group], func(f File) bool {
+		packedFiles := slices.DeleteFunc(files[group], func(f File) bool {
 			again := packed[f.SHA256]
 			packed[f.SHA256] = true
-			return again
+			return again || uses[f.SHA256] > 1 && group != "" // a host does not need the pack of another version
 		})
-		if len(group) < 2 {
+		if len(packedFiles) < 2 {
 			continue
 		}
-		pack, err := p.writePack(group)
+		pack, err := p.writePack(packedFiles)
 		if err != nil {
 			return nil, err
 		}
@@ -114,13 +117,19 @@ func (p *Payload) packOf(sum string) (Pack, bool) {
 	return p.manifest.Packs[i], true
 }
 
-// completePacks adds the other files of a pack to the digests of files that are stored only in the pack.
+// completePacks adds the other files of a pack to the digests of files that are stored only in the pack, and removes
+// patches to these files.
 func (p *Payload) completePacks(wanted map[string]bool) {
 	for _, pack := range p.manifest.Packs {
 		if slices.ContainsFunc(pack.Files, func(sum string) bool { return wanted[sum] && p.isStoredPacked(sum) }) {
 			for _, sum := range pack.Files {
 				wanted[sum] = true
 			}
+		}
+	}
+	for _, patch := range p.manifest.Patches { // a patch to a complete file is not needed
+		if wanted[patch.To] {
+			delete(wanted, patch.SHA256)
 		}
 	}
 }

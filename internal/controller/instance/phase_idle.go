@@ -92,7 +92,9 @@ func (p idlePhase) finishUpToDate(ctx context.Context, s *scope.Scope) *result.R
 	s.RestoreTrueConditions()
 	s.MarkTrue(v1alpha1.ConditionUpToDate, "The host matches the configuration of operator version "+p.version+".")
 	s.Instance.Status.Version, s.Instance.Status.FailedChange = p.version, nil
-	s.Instance.Status.ConfigurationDigest = p.specs.ConfigurationDigest(s.Cluster)
+	if digest := p.specs.ConfigurationDigest(s.Cluster); digest != "" { // unknown in a cluster that is not served
+		s.Instance.Status.ConfigurationDigest = digest
+	}
 	s.Instance.Status.Kubernetes = p.specs.KubernetesFor(s)
 	if refused := s.Session.Reverts.Refused; refused != nil {
 		return withRequeueAfter(refused, s.RevertBackoff)

@@ -179,6 +179,27 @@ func TestStrategy_NewVersionIsNoRepair(t *testing.T) {
 	}
 }
 
+// A node that is unavailable for a moment must not get another kubelet without the disruption policy.
+func TestStrategy_NewKubernetesIsNoRepair(t *testing.T) {
+	x := newTrial(t)
+	x.asNode(machineInstance(), x.key.Hash())
+	x.breakNode()
+	s := x.newScope(x.getInstance())
+	s.Cluster = *x.facts
+	for kubernetes, want := range map[string]v1alpha1.DisruptionCause{
+		"": v1alpha1.CauseRepair, "1.36": v1alpha1.CauseRepair, "1.35": v1alpha1.CauseConfiguration,
+	} {
+		s.Instance.Status.Kubernetes = kubernetes
+		if cause := x.newDependencies().changes.CauseOf(s, x.getNode()); cause != want {
+			t.Errorf("a node with Kubernetes %q is changed by %s, want %s", kubernetes, cause, want)
+		}
+	}
+	s.Instance.Status.Kubernetes, s.Instance.Status.SpecDigest = "1.35", ""
+	if cause := x.newDependencies().changes.CauseOf(s, x.getNode()); cause != v1alpha1.CauseRepair {
+		t.Errorf("a changed host is changed by %s", cause)
+	}
+}
+
 func TestReboot_WaitsForSlotWithoutConnection(t *testing.T) {
 	x := newTrial(t)
 	x.asNode(machineInstance(), x.key.Hash())

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -224,9 +225,10 @@ func (f Forecaster) beginSession(ctx context.Context, inCluster nodes.Machines, 
 // isReplaced reports whether the Machine of a node is deleted instead of any step: another version of the operator
 // has configured the node, and its configuration must change. isReplaced records the replacement in the forecast.
 func (f Forecaster) isReplaced(s *scope.Scope, node *corev1.Node, spec nodespec.NodeSpec, made *Forecast) bool {
-	applied := s.Instance.Status.SpecDigest
-	changes := len(made.Steps) > 0 || applied != "" && applied != spec.Digest()
-	if !changes || !(&drain.Disruptor{Version: f.Specs.Version, Specs: f.Specs}).NeedsReplacement(s, node) {
+	applied, disruptor := s.Instance.Status.SpecDigest, &drain.Disruptor{Version: f.Specs.Version, Specs: f.Specs}
+	changes := applied != "" && applied != spec.Digest() && disruptor.NeedsReplacement(s, node)
+	disrupts := slices.ContainsFunc(made.Steps, func(step Step) bool { return step.DisruptsPods || step.Restarts })
+	if !changes && !(disrupts && disruptor.IsReplacedByUpgrade(s, node)) {
 		return false
 	}
 	when := " is deleted and replaced when the WindowsDisruptionPolicy allows it."

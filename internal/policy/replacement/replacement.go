@@ -101,7 +101,7 @@ type Replacements struct {
 	Candidates []Candidate
 	// Waiting must be replaced as well, but not yet.
 	Waiting []Waiting
-	// NotReplaced are Machines that the operator does not replace although their hosts have another key, with the reasons.
+	// NotReplaced are Machines that must be replaced but that the operator does not replace, with the reasons.
 	NotReplaced map[string]string
 }
 

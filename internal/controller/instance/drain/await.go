@@ -26,23 +26,23 @@ func (t *Disruptor) AwaitSlot(ctx context.Context, s *scope.Scope) *result.Resul
 	if node == nil || !s.WasActivated(node) {
 		return nil
 	}
-	turn, cause := "", v1alpha1.DisruptionCause("")
+	change, cause := "", v1alpha1.DisruptionCause("")
 	switch {
 	case nodes.IsRebootRequested(node) && s.Instance.Status.RequestedReboot == nil:
-		turn, cause = scope.RebootPending, v1alpha1.CauseReboot
+		change, cause = scope.RebootPending, v1alpha1.CauseReboot
 	case s.Session.PendingDisruption != "":
 		spec, err := t.Specs.Build(s, node)
 		if err != nil || spec.Digest() != s.Session.PendingDisruption {
 			s.Session.PendingDisruption = ""
 			return nil
 		}
-		turn, cause = spec.Digest(), t.Changes.CauseOf(s, node)
+		change, cause = spec.Digest(), t.Changes.CauseOf(s, node)
 	default:
 		return nil
 	}
 	if o := t.AcquireSlot(ctx, s, node, cause); o != nil {
 		s.Host.Close()
-		s.Session.PendingDisruption = turn
+		s.Session.PendingDisruption = change
 		return o
 	}
 	return nil
@@ -51,9 +51,14 @@ func (t *Disruptor) AwaitSlot(ctx context.Context, s *scope.Scope) *result.Resul
 // NeedsReplacement reports whether another operator version configured the node and its Machine must be replaced. An
 // upgrade that changes no service whose restart affects pods, such as the upgrade of the agent, is done in place.
 func (t *Disruptor) NeedsReplacement(s *scope.Scope, node *corev1.Node) bool {
+	return t.IsReplacedByUpgrade(s, node) && !t.hasConfiguration(s)
+}
+
+// IsReplacedByUpgrade reports whether the Machine of a node is replaced if its upgrade to this version of the operator
+// disrupts pods.
+func (t *Disruptor) IsReplacedByUpgrade(s *scope.Scope, node *corev1.Node) bool {
 	version := node.Annotations[v1alpha1.AnnotationVersion]
-	return s.HasMachine() && s.Instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && version != "" &&
-		version != t.Version && !t.hasConfiguration(s)
+	return s.HasMachine() && s.Instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && version != "" && version != t.Version
 }
 
 // hasConfiguration reports whether the services of an unchanged host have the desired configuration.

@@ -68,7 +68,7 @@ func (t *Disruptor) Prepare(ctx context.Context, s *scope.Scope, spec nodespec.N
 		if err != nil {
 			return false, s.HandleFailure(v1alpha1.ConditionUpToDate, err)
 		}
-		if len(planned.Steps) > 0 && t.NeedsReplacement(s, node) {
+		if planned.IsDisruptive() && t.IsReplacedByUpgrade(s, node) {
 			return false, t.ReplacementPending(s)
 		}
 		if !planned.IsDisruptive() {

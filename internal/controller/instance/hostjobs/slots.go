@@ -47,7 +47,7 @@ func newSlots() slots {
 type class int
 
 const (
-	inService class = iota // a former node that responded to the last job, or a job without a connection
+	inService class = iota // a host that was configured as a node and responded to the last job, or a job without a connection
 	newHost                // a host that was never a node and has not failed yet
 	retried                // a host with a last job that failed after a long time
 )

@@ -33,10 +33,18 @@ func (c *FailedChanges) CauseOf(s *scope.Scope, node *corev1.Node) v1alpha1.Disr
 	// first node apply to this host too.
 	case outdated && (nodeidentity.IsReady(node) || s.Instance.Status.SpecDigest != ""):
 		return v1alpha1.CauseUpgrade
+	// The same applies to another version of Kubernetes: a kubelet of another version repairs nothing.
+	case s.Instance.Status.SpecDigest != "" && c.hasOtherKubernetes(s):
+		return v1alpha1.CauseConfiguration
 	case !nodeidentity.IsReady(node):
 		return v1alpha1.CauseRepair
 	}
 	return v1alpha1.CauseConfiguration
+}
+
+func (c *FailedChanges) hasOtherKubernetes(s *scope.Scope) bool {
+	configured := s.Instance.Status.Kubernetes
+	return configured != "" && configured != c.Specs.KubernetesFor(s)
 }
 
 // Matches reports whether a failure belongs to the desired change.

@@ -74,7 +74,7 @@ type Scope struct {
 	AgentCheck bool
 	// AgentCheckDelay is the time until the next such check; zero for none.
 	AgentCheckDelay time.Duration
-	// HostTransferred is true if another instance has the same host. The host is then not changed.
+	// HostTransferred is true if a removal keeps the host and its Node, because another instance manages the same host.
 	HostTransferred bool
 	// SlotReleasePending is true if the disruption of the node has ended. The slot is released after the status was
 	// written.
