@@ -175,7 +175,7 @@ func (l lab) stolenKubelet() {
 		own, other := l.Host("instance-1").Options.Address, l.Host("instance-2").Options.Address
 		reported := ofNode("instance-1").withServingNames([]string{"instance-1", "instance-2"}, own) // reported by an event; their number is limited
 		l.createRequest(t.config, "stolen-another-nodes-name", certificatesv1.KubeletServingSignerName, reported)
-		l.waitForEvent("ServingCertificateRefused", "stolen-another-nodes-name")
+		l.waitForEvent("ServingCertificateNotApproved", "stolen-another-nodes-name")
 		for name, s := range map[string]subject{
 			"another-node":          ofNode("instance-2").withServingNames([]string{"instance-2"}, other),
 			"another-nodes-address": ofNode("instance-1").withServingNames([]string{"instance-1"}, own, other),
