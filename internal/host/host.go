@@ -25,7 +25,7 @@ var (
 	// ErrDependency means that a service cannot start because a dependency does not run.
 	ErrDependency = errors.New("a dependency of the service is not running")
 	// ErrNoAntivirus means that Microsoft Defender Antivirus is not active and therefore cannot be queried.
-	ErrNoAntivirus = errors.New("Microsoft Defender Antivirus is not active")
+	ErrNoAntivirus = errors.New("antivirus Microsoft Defender is not active")
 	// ErrDomainMember means that the machine is a member of a domain, which would not recognize the machine under
 	// another name.
 	ErrDomainMember = errors.New("the machine is a member of a domain: " +

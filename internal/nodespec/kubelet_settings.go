@@ -144,7 +144,7 @@ func kubeletSettings(settings string, version kubernetesVersion) (object, error)
 	var faults []error
 	for _, name := range slices.Sorted(maps.Keys(followed)) {
 		if !IsFollowedKubeletField(name) {
-			faults = append(faults, fmt.Errorf("Windows nodes do not follow the workers' kubelet setting %s", name))
+			faults = append(faults, fmt.Errorf("unsupported kubelet setting %s of the workers", name))
 			continue
 		}
 		if version < kubeletFieldsSince[name] {

@@ -65,7 +65,7 @@ func showUserData(ctx context.Context, a *cmdutil.Access, platform string) error
 	key := client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName}
 	err = reader.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("Secret %s does not exist: the operator creates it if the private key and the Machine API exist", key)
+		return fmt.Errorf("the Secret %s does not exist: the operator creates it if the private key and the Machine API exist", key)
 	}
 	if err != nil {
 		return fmt.Errorf("read Secret %s: %w", key, err)

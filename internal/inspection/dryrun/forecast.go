@@ -228,7 +228,7 @@ func (f Forecaster) isReplaced(s *scope.Scope, node *corev1.Node, spec nodespec.
 	applied, disruptor := s.Instance.Status.SpecDigest, &drain.Disruptor{Version: f.Specs.Version, Specs: f.Specs}
 	changes := applied != "" && applied != spec.Digest() && disruptor.NeedsReplacement(s, node)
 	disrupts := slices.ContainsFunc(made.Steps, func(step Step) bool { return step.DisruptsPods || step.Restarts })
-	if !changes && !(disrupts && disruptor.IsReplacedByUpgrade(s, node)) {
+	if !changes && (!disrupts || !disruptor.IsReplacedByUpgrade(s, node)) {
 		return false
 	}
 	when := " is deleted and replaced when the WindowsDisruptionPolicy allows it."

@@ -29,7 +29,7 @@ func findAMI(ctx context.Context, region, version string) (image, name string, e
 	}
 	found := strings.Fields(stdout.String())
 	if len(found) != 2 || !strings.HasPrefix(found[0], "ami-") {
-		return "", "", fmt.Errorf("Amazon has no image for Windows Server %s in region %s. %s", version, region, byHand)
+		return "", "", fmt.Errorf("no image of Amazon for Windows Server %s in region %s. %s", version, region, byHand)
 	}
 	return found[0], found[1], nil
 }
