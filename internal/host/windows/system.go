@@ -160,7 +160,7 @@ func readFreeDisk(info *host.SystemInfo) error {
 	}
 	path, err := windows.UTF16PtrFromString(directory)
 	if err != nil {
-		return fmt.Errorf("Windows directory %q: %w", directory, err)
+		return fmt.Errorf("directory %q of Windows: %w", directory, err)
 	}
 	var available uint64
 	if err := windows.GetDiskFreeSpaceEx(path, &available, nil, nil); err != nil {
