@@ -35,7 +35,10 @@ func oldestVersion(status configv1.ClusterVersionStatus) string {
 	for _, update := range status.History { // newest first
 		parsed, err := version.ParseSemantic(update.Version)
 		completed := update.State == configv1.CompletedUpdate
-		if err == nil && (oldest == nil || parsed.LessThan(oldest)) || completed && result == "" {
+		switch {
+		case completed && err != nil:
+			return update.Version // no such cluster is served
+		case err == nil && (oldest == nil || parsed.LessThan(oldest)):
 			oldest, result = parsed, update.Version
 		}
 		if completed {

@@ -26,6 +26,7 @@ func TestOldestVersion(t *testing.T) {
 		"an upgrade that was interrupted and resumed": {history{partial("5.1.0"), partial("5.0.4"), completed("5.0.3")}, "5.0.3"},
 		"versions with two digits":                    {history{partial("4.10.1"), completed("4.9.30")}, "4.9.30"},
 		"an unreadable target":                        {history{partial("latest"), completed("5.0.3")}, "5.0.3"},
+		"an unreadable completed version":             {history{partial("5.1.0"), completed("latest")}, "latest"},
 		"an installation in progress":                 {history{partial("5.0.3")}, "5.0.3"},
 		"an upgrade of an incomplete installation":    {history{partial("5.1.0"), partial("5.0.3")}, "5.0.3"},
 		"no history":                                  {nil, "5.0.4"},

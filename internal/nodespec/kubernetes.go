@@ -66,9 +66,9 @@ func (v kubernetesVersion) hasSettableGate(name string) bool {
 const (
 	// lockedLogQuery is the first version in which the logs of services can be queried without a feature gate.
 	lockedLogQuery kubernetesVersion = 36
-	// defaultBackOff is the first version that accepts settings of crash loops and of the verification of pull
+	// ungatedBackOff is the first version that accepts settings of crash loops and of the verification of pull
 	// credentials without a feature gate.
-	defaultBackOff kubernetesVersion = 35
+	ungatedBackOff kubernetesVersion = 35
 	// tlsCurves is the first version with the field tlsCurvePreferences.
 	tlsCurves kubernetesVersion = 36
 )
@@ -77,6 +77,6 @@ const (
 // without a feature gate. Fields of all served versions are not listed. Source: k8s.io/kubelet/config/v1beta1, and the
 // kubelet's validation, of these versions.
 var kubeletFieldsSince = map[string]kubernetesVersion{
-	"crashLoopBackOff": defaultBackOff, "imagePullCredentialsVerificationPolicy": defaultBackOff,
-	"preloadedImagesVerificationAllowlist": defaultBackOff, "tlsCurvePreferences": tlsCurves,
+	"crashLoopBackOff": ungatedBackOff, "imagePullCredentialsVerificationPolicy": ungatedBackOff,
+	"preloadedImagesVerificationAllowlist": ungatedBackOff, "tlsCurvePreferences": tlsCurves,
 }

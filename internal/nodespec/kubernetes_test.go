@@ -7,6 +7,11 @@ import (
 	"testing"
 )
 
+// settingsOfNewerVersions are settings that Linux workers can have, and that not all served versions accept.
+const settingsOfNewerVersions = `{"featureGates":{"WinDSR":true,"NodeLogQuery":false,"AdminNetworkPolicy":true},` +
+	`"tlsCurvePreferences":[29],"crashLoopBackOff":{"maxContainerRestartPeriod":"60s"},` +
+	`"imagePullCredentialsVerificationPolicy":"AlwaysVerify","maxPods":100}`
+
 // servedVersions returns the minor versions of Kubernetes with a configuration.
 func servedVersions() []string { return slices.Sorted(maps.Keys(settableGates)) }
 
@@ -19,6 +24,7 @@ func TestKubernetes_GoldenFilesOfEachVersion(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			in := azureInputs()
 			in.Kubernetes = version
+			in.Cluster.Kubelet.Settings = settingsOfNewerVersions
 			spec := mustMake(t, in)
 			for file, path := range map[string]string{"kubelet.conf": kubeletConfigFile, "kube-proxy.conf": kubeProxyConfigFile} {
 				compareGolden(t, filepath.Join("testdata", "kubernetes-"+version, file), fileAt(t, spec, path).Content)
@@ -29,8 +35,7 @@ func TestKubernetes_GoldenFilesOfEachVersion(t *testing.T) {
 
 func TestKubernetes_SettingsOfEachVersion(t *testing.T) {
 	in := testInputs()
-	in.Cluster.Kubelet.Settings = `{"featureGates":{"WinDSR":true,"NodeLogQuery":false,"AdminNetworkPolicy":true},` +
-		`"tlsCurvePreferences":[29],"crashLoopBackOff":{"maxContainerRestartPeriod":"60s"},"maxPods":100}`
+	in.Cluster.Kubelet.Settings = settingsOfNewerVersions
 	for version, want := range map[string]struct {
 		gates           map[string]bool
 		backOff, curves bool

@@ -157,7 +157,7 @@ require (
 	sigs.k8s.io/yaml v1.4.0 // indirect
 )
 
-// The staging modules: hack/make-kubernetes-module says why.
+// The staging modules, see hack/make-kubernetes-module.
 exclude (
 	k8s.io/api v0.0.0
 	k8s.io/apiextensions-apiserver v0.0.0

@@ -160,7 +160,7 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-// The staging modules: hack/make-kubernetes-module says why.
+// The staging modules, see hack/make-kubernetes-module.
 exclude (
 	k8s.io/api v0.0.0
 	k8s.io/apiextensions-apiserver v0.0.0

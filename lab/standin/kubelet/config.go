@@ -116,6 +116,9 @@ func loadFile(machine node.Machine, path string) (*kubeletconfig.KubeletConfigur
 // lockedLogQuery is the minor version of Kubernetes in which the gate NodeLogQuery was locked to true.
 const lockedLogQuery = 36
 
+// ungatedBackOff is the minor version of Kubernetes from which the fields below need no feature gate.
+const ungatedBackOff = 35
+
 // validate refuses configurations that the kubelet's own validation refuses, to the extent that tests need.
 // Source: k8s.io/kubernetes/pkg/kubelet/apis/config/validation.
 func validate(file *kubeletconfig.KubeletConfiguration, minor int) error {
@@ -124,6 +127,14 @@ func validate(file *kubeletconfig.KubeletConfiguration, minor int) error {
 		return errors.New("failed to validate kubelet configuration, error: invalid configuration: NodeLogQuery feature gate is required for enableSystemLogHandler")
 	case minor >= lockedLogQuery && set && !gate:
 		return errors.New("failed to set feature gates from initial flags-based config: cannot set feature gate NodeLogQuery to false, feature is locked to true")
+	}
+	if minor < ungatedBackOff {
+		if file.CrashLoopBackOff.MaxContainerRestartPeriod != nil && !file.FeatureGates["KubeletCrashLoopBackOffMax"] {
+			return errors.New("failed to validate kubelet configuration, error: invalid configuration: FeatureGate KubeletCrashLoopBackOffMax not enabled, CrashLoopBackOff.MaxContainerRestartPeriod must not be set")
+		}
+		if file.ImagePullCredentialsVerificationPolicy != "" && !file.FeatureGates["KubeletEnsureSecretPulledImages"] {
+			return errors.New("failed to validate kubelet configuration, error: invalid configuration: `imagePullCredentialsVerificationPolicy` must not be set if KubeletEnsureSecretPulledImages feature gate is not enabled")
+		}
 	}
 	low, high := ptr.Deref(file.ImageGCLowThresholdPercent, 80), ptr.Deref(file.ImageGCHighThresholdPercent, 85)
 	if low >= high {
